@@ -1,0 +1,56 @@
+"""A folder with a folder per class, and `train/ val/ test/` above them if there."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from unskew.data._dataset import SPLITS, DataSet, carve_splits
+from unskew.data._files import images_below
+from unskew.data._images import image_set
+from unskew.data._table import from_table
+from unskew.errors import UserError
+
+if TYPE_CHECKING:
+    from unskew.data._sources import DataConfig
+
+_SPLIT_FOLDERS = {"train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
+
+
+def from_folder(root: Path, cfg: "DataConfig") -> DataSet:
+    for name in ("metadata.csv", "metadata.jsonl", "metadata.parquet"):
+        if (root / name).is_file():  # the columns of an image folder, as Hugging Face lays them out
+            return from_table(root / name, cfg)
+    if cfg.bias:
+        raise UserError(
+            f"{root}: no bias column {cfg.bias[0]!r}: a class folder has no columns; give a metadata.csv with file_name, "
+            "label and the bias columns"
+        )
+    children = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+    if not children:
+        raise UserError(f"{root}: an empty folder; a source has a folder per class with images in it")
+    is_split = [c.name.lower() in _SPLIT_FOLDERS for c in children]
+    if all(is_split):
+        parts = [(_SPLIT_FOLDERS[c.name.lower()], c) for c in children]
+    else:
+        parts = [(0, root)]
+    rows: list[tuple[str, str, int]] = []  # path, class, split
+    for code, part in parts:
+        folders = sorted(p for p in part.iterdir() if p.is_dir() and not p.name.startswith("."))
+        if not folders:
+            raise UserError(f"{part}: no class folder in it")
+        for folder in folders:
+            found = images_below(folder)
+            if not found:
+                raise UserError(f"{folder}: a class folder without an image; remove it or fill it")
+            rows += [(str(p.relative_to(root)), folder.name, code) for p in found]
+    classes = tuple(sorted({name for _, name, _ in rows}))
+    if len(classes) < 2:
+        raise UserError(f"{root}: one class only ({classes[0]}); a classifier needs at least two")
+    place = {name: k for k, name in enumerate(classes)}
+    y = torch.tensor([place[name] for _, name, _ in rows])
+    split = torch.tensor([code for _, _, code in rows])
+    if not bool((split == 0).any()):
+        raise UserError(f"{root}: no train folder beside {', '.join(c.name for c in children)}")
+    split, notes = carve_splits(y, split, cfg.holdout, cfg.seed) if cfg.holdout else (split, [])
+    return image_set(root, [p for p, _, _ in rows], y, classes, split, SPLITS, cfg, notes=notes)

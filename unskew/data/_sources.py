@@ -1,0 +1,116 @@
+"""Every SOURCE a user may name, turned into a DataSet."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from unskew import config, registry
+from unskew.data._arrays import from_arrays_file
+from unskew.data._dataset import DataSet
+from unskew.data._folder import from_folder
+from unskew.data._hugging_face import from_saved, is_saved
+from unskew.data._noise import with_noise
+from unskew.data._table import from_table
+from unskew.data._torch import from_torch
+from unskew.errors import UserError, suggest
+
+TABLES = {".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataConfig:
+    """How a source is read."""
+
+    label: tuple[str, ...] = ()  # label column; several make a multi-label task
+    bias: tuple[str, ...] = ()  # bias columns; a built-in set's own if none is named
+    split: str = ""  # split column
+    size: int = 0  # side of the images in pixels; 0: their own if all alike and at most 224, else 224
+    mode: Literal["auto", "memory", "stream"] = "auto"  # auto: in memory up to `memory` gigabytes
+    memory: float = 4.0
+    workers: int = 2  # processes that decode, when streaming
+    max_bad: float = 0.01  # share of images that may fail to decode
+    holdout: float = 0.1  # share of the training rows for a val or test split that the source lacks
+    noise: float = 0.0  # share of training labels flipped to another class
+    augment: str = "none"  # none, flip, crop-flip, pgd
+    seed: int = 0  # of the splits and the noise
+
+    def __post_init__(self) -> None:
+        for name in ("max_bad", "holdout"):
+            if not 0 <= getattr(self, name) <= 0.5:
+                raise UserError(f"data.{name}={getattr(self, name)}: must lie in [0, 0.5]")
+        if self.size < 0 or self.workers < 0 or self.memory < 0:
+            raise UserError("data.size, data.workers and data.memory must not be negative")
+
+
+def load(source: Any, cfg: DataConfig | None = None, **settings: Any) -> DataSet:
+    """A data set from a built-in name, a path, a torch Dataset, or a mapping of splits to torch Datasets.
+
+    >>> load("planted:rows=200,bias=0.5").bias_names
+    ('planted',)
+    """
+    if isinstance(settings.get("label"), str):
+        settings["label"] = tuple(settings["label"].split(","))
+    if isinstance(settings.get("bias"), str):
+        settings["bias"] = tuple(settings["bias"].split(","))
+    cfg = config.build(DataConfig, settings, "data.") if cfg is None else dataclasses.replace(cfg, **settings)
+    if isinstance(source, DataSet):
+        data = source
+    elif isinstance(source, (str, Path)):
+        data, cfg = _from_text(str(source), cfg)
+    elif hasattr(source, "__getitem__") and (isinstance(source, Mapping) or hasattr(source, "__len__")):
+        data = from_torch(source, cfg)
+    else:
+        raise UserError(f"a source is a name, a path or a torch Dataset with a length, got {type(source).__name__}")
+    if cfg.bias and tuple(cfg.bias) != data.bias_names:
+        data = data.only_bias(cfg.bias)
+    return with_noise(data, cfg.noise, cfg.seed)
+
+
+def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
+    path = Path(text).expanduser()
+    if path.is_dir():
+        if is_saved(path):
+            return from_saved(path, cfg), cfg
+        if (path / "data.npz").is_file():  # what `unskew data` writes
+            return from_arrays_file(path / "data.npz", cfg), cfg
+        return from_folder(path, cfg), cfg
+    if path.is_file():
+        if path.suffix == ".npz":
+            return from_arrays_file(path, cfg), cfg
+        if path.suffix.lower() in TABLES:
+            return from_table(path, cfg), cfg
+        raise UserError(f"{text}: cannot read a {path.suffix or 'file without ending'}; allowed: .npz, {', '.join(sorted(TABLES))}")
+    return _built_in(text, cfg)
+
+
+def _built_in(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
+    name, _, settings = text.partition(":")
+    if "." not in name and name.replace("_", "-") not in registry.names("data"):
+        raise UserError(
+            f"no such source {text!r}: neither a file, a folder nor a built-in data set{suggest(name, registry.names('data'))}"
+        )
+    module = registry.load("data", name)
+    values = config.words(_pieces(settings))
+    noise = values.pop("noise", None)
+    if noise is not None:
+        cfg = dataclasses.replace(cfg, noise=config.read(noise, float, "noise"))
+    made = config.build(module.Config, values)
+    data = module.make(made)
+    return dataclasses.replace(data, source=text), cfg
+
+
+def _pieces(settings: str) -> Sequence[str]:
+    """`a=1,b=0.5,0.5,c=x` as its settings: a comma inside a value belongs to the value.
+
+    >>> _pieces("ratio=0.9,shares=0.5,0.5,seed=1")
+    ['ratio=0.9', 'shares=0.5,0.5', 'seed=1']
+    """
+    pieces: list[str] = []
+    for part in filter(None, settings.split(",")):
+        if "=" in part or not pieces:
+            pieces.append(part)
+        else:
+            pieces[-1] += "," + part
+    return pieces

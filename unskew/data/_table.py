@@ -1,0 +1,50 @@
+"""A CSV, JSONL or Parquet table with a path column, paths relative to the table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from unskew.data import _columns
+from unskew.data._dataset import DataSet
+from unskew.data._images import image_set
+from unskew.errors import UserError
+
+if TYPE_CHECKING:
+    from unskew.data._sources import DataConfig
+
+PATH_NAMES = ("file_name", "img_filename", "filename", "path")
+
+
+def from_table(path: Path, cfg: "DataConfig") -> DataSet:
+    frame = read_frame(path)
+    where = str(path)
+    if not len(frame):
+        raise UserError(f"{where}: the table has no rows")
+    name = next((n for n in PATH_NAMES if n in frame.columns), None)
+    if name is None:
+        raise UserError(f"{where}: no path column; one of {', '.join(PATH_NAMES)} is needed, it has {', '.join(frame.columns)}")
+    y, classes = _columns.labels(frame, cfg, where)
+    bias, values = _columns.biases(frame, cfg.bias, where)
+    split, splits, notes = _columns.splits(frame, y, cfg, where)
+    files = [str(p) if p is not None else "" for p in frame[name].to_list()]
+    absent = [k for k, p in enumerate(files) if not p or not (path.parent / p).is_file()]
+    if absent:
+        raise UserError(
+            f"{where}: {len(absent)} of {len(files)} paths do not exist, the first is {files[absent[0]]!r} in row "
+            f"{absent[0] + 1}; paths are relative to the table's folder"
+        )
+    return image_set(
+        path.parent, files, y, classes, split, splits, cfg, bias=bias, bias_values=values, columns=frame, notes=notes
+    )
+
+
+def read_frame(path: Path) -> pl.DataFrame:
+    try:
+        if path.suffix.lower() == ".parquet":
+            return pl.read_parquet(path)
+        if path.suffix.lower() in (".jsonl", ".ndjson"):
+            return pl.read_ndjson(path, infer_schema_length=None)
+        return pl.read_csv(path, separator="\t" if path.suffix.lower() == ".tsv" else ",", infer_schema_length=None)
+    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as a table: {error}") from None

@@ -1,0 +1,138 @@
+"""Device, precision and processes: the only file that touches them.
+
+One process is the default and runs the same code as many. Several processes are started by `torchrun`; every
+function here is the identity in one.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Literal, cast
+
+import torch
+import torch.distributed as td
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from unskew.errors import UserError
+
+Precision = Literal["32-true", "64-true", "bf16-mixed", "16-mixed"]
+
+_global_rows: int | None = None  # rows of the step's whole batch, over all processes
+
+
+def world() -> int:
+    return td.get_world_size() if td.is_available() and td.is_initialized() else 1
+
+
+def rank() -> int:
+    return td.get_rank() if td.is_available() and td.is_initialized() else 0
+
+
+def global_sum(t: Tensor) -> Tensor:
+    """Sum of `t` over all processes, outside the graph."""
+    total = t.detach().clone()
+    if world() > 1:
+        td.all_reduce(total)
+    return total
+
+
+def global_sum_with_gradient(t: Tensor) -> Tensor:
+    """Sum of `t` over all processes; the gradient of every process's result flows back to every `t`."""
+    return cast(Tensor, _SumOverRanks.apply(t)) if world() > 1 else t  # type: ignore[no-untyped-call]
+
+
+class _SumOverRanks(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, t: Tensor) -> Tensor:
+        return global_sum(t)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
+        return global_sum(grad)
+
+
+def gather_rows(t: Tensor) -> Tensor:
+    """The rows of all processes, one after another; processes may have different numbers of rows."""
+    if world() == 1:
+        return t
+    counts = [torch.zeros(1, dtype=torch.long, device=t.device) for _ in range(world())]
+    td.all_gather(counts, torch.tensor([len(t)], device=t.device))
+    longest = max(int(c) for c in counts)
+    padded = torch.cat([t, t.new_zeros(longest - len(t), *t.shape[1:])]).contiguous()
+    parts = [torch.empty_like(padded) for _ in range(world())]
+    td.all_gather(parts, padded)
+    return torch.cat([part[: int(c)] for part, c in zip(parts, counts, strict=True)])
+
+
+def shard(rows: Tensor) -> Tensor:
+    """This process's rows of a batch."""
+    return rows[rank() :: world()]
+
+
+@contextmanager
+def batch_of(rows: int) -> Iterator[None]:
+    """Inside, the processes work on one batch of `rows` rows, split as `shard` splits it."""
+    global _global_rows
+    before, _global_rows = _global_rows, rows
+    try:
+        yield
+    finally:
+        _global_rows = before
+
+
+def shard_of_batch(local_rows: int) -> tuple[int, slice]:
+    """Rows of the whole batch and this process's share of them, for chance that must not depend on the split."""
+    if world() == 1 or _global_rows is None or len(range(rank(), _global_rows, world())) != local_rows:
+        return local_rows, slice(None)
+    return _global_rows, slice(rank(), None, world())
+
+
+class Engine:
+    """Lightning Fabric behind the few calls the loop needs."""
+
+    def __init__(self, device: str = "auto", precision: Precision = "32-true", *, alternating: bool = False) -> None:
+        from lightning_fabric import Fabric
+        from lightning_fabric.strategies import DDPStrategy
+
+        processes = int(os.environ.get("WORLD_SIZE", "1"))
+        local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        accelerator, _, which = device.partition(":")
+        if accelerator not in ("auto", "cpu", "cuda", "gpu", "mps"):
+            raise UserError(f"no device {device!r}; there are: auto, cpu, cuda, cuda:0, mps")
+        if accelerator in ("cuda", "gpu") and not torch.cuda.is_available():
+            raise UserError(f"device {device!r} was asked for, but torch sees no CUDA device; use --device cpu")
+        devices: Any = [int(which)] if which else local
+        strategy: Any = "auto"
+        if processes > 1:
+            # Buffers are not broadcast: a method that keeps state over ranks sums it itself.
+            strategy = DDPStrategy(broadcast_buffers=False, find_unused_parameters=alternating)
+        self.fabric = Fabric(
+            accelerator=cast(Any, accelerator),
+            devices=devices,
+            num_nodes=max(processes // max(local, 1), 1),
+            strategy=strategy,
+            precision=precision,
+        )
+        self.fabric.launch()
+        self.device = self.fabric.device
+        self.lead = self.fabric.global_rank == 0
+
+    def setup(self, module: nn.Module, optimizers: dict[str, Optimizer]) -> tuple[nn.Module, dict[str, Any]]:
+        wrapped = self.fabric.setup_module(module, move_to_device=True)
+        return wrapped, {name: self.fabric.setup_optimizers(o) for name, o in optimizers.items()}
+
+    def backward(self, loss: Tensor, module: nn.Module) -> None:
+        self.fabric.backward(loss, model=cast(Any, module))
+
+    def clip(self, module: nn.Module, optimizer: Any, norm: float) -> None:
+        self.fabric.clip_gradients(cast(Any, module), optimizer, max_norm=norm, error_if_nonfinite=False)
+
+    def without_sync(self, module: nn.Module, enabled: bool) -> AbstractContextManager[Any]:
+        """Inside, gradients pile up without being exchanged: for all but the last part of a batch."""
+        if not enabled or world() == 1:
+            return nullcontext()
+        return self.fabric.no_backward_sync(cast(Any, module), enabled=True)
+
+    def barrier(self) -> None:
+        self.fabric.barrier()

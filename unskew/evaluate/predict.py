@@ -1,0 +1,36 @@
+"""One forward pass over the rows; everything else is computed from what it leaves."""
+
+import torch
+from torch import Tensor
+
+from unskew import engine as processes
+from unskew.data._dataset import DataSet
+from unskew.data._loader import rows_in_order
+from unskew.methods._base import Method
+
+BATCH = 1024  # images are small or the machine large: halved by `batch_for` when rows are big
+
+
+def predict(method: Method, data: DataSet, rows: Tensor, *, workers: int = 0) -> tuple[Tensor, Tensor]:
+    """(ids, logits) of these rows, in order, shared over the processes; rows that cannot be decoded are left out."""
+    parameter = next(method.parameters())
+    was_training = method.training
+    method.eval()
+    indices, logits = [torch.zeros(0, dtype=torch.long)], []
+    with torch.inference_mode():
+        for index, x in rows_in_order(data, processes.shard(rows), batch_for(data), workers=workers, dtype=parameter.dtype):
+            indices.append(index)
+            logits.append(method.predict(x.to(parameter.device)).float())
+    method.train(was_training)
+    width = len(data.classes)
+    mine = torch.cat(logits) if logits else torch.zeros(0, width, device=parameter.device)
+    index = processes.gather_rows(torch.cat(indices).to(parameter.device)).cpu()
+    every = processes.gather_rows(mine).cpu()
+    order = index.argsort()
+    return index[order], every[order]
+
+
+def batch_for(data: DataSet) -> int:
+    """Rows per forward pass: at most 1,024, fewer where a row is large."""
+    numbers = max(1, int(torch.tensor(data.shape).prod()))
+    return int(min(BATCH, max(16, 40_000_000 // numbers // 8)))

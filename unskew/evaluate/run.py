@@ -1,0 +1,135 @@
+"""The verb `evaluate`: logits by sample id, group tables and the named averages, from a finished run."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from unskew import checkpoint, config
+from unskew.data._dataset import DataSet
+from unskew.data._sources import DataConfig, load
+from unskew.errors import UserError
+from unskew.evaluate.predict import predict
+from unskew.files import write_json
+from unskew.measure.groups import groups
+from unskew.methods._base import Method
+from unskew.methods._make import from_facts
+from unskew.records import Facts, Groups, Run, Table
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judgement:
+    """What `evaluate` found on one split."""
+
+    groups: Groups  # over all bias columns together
+    by_bias: dict[str, Groups]  # one bias column at a time, where there are several
+    predictions: Table
+    metrics: dict[str, Any]  # the JSON of the command
+    data: DataSet
+    rows: Tensor  # sample ids judged
+
+
+def open_run(run: Run, source: Any = None) -> tuple[Method, DataSet]:
+    """The trained method of a run and its data set, or another `source` with the same classes."""
+    record = run.config
+    cfg = record["config"]
+    named = record["data"]["source"]
+    reading = config.build(DataConfig, cfg["data"], "data.")
+    own = source is None
+    if own and not named:
+        raise UserError(f"{run.path} was trained on data from Python: give it again as `source`")
+    data = load(named if own else source, reading)
+    if own and data.fingerprint != record["data"]["fingerprint"]:
+        raise UserError(f"{named} has changed since {run.path} was trained on it; name the data to judge on with --on")
+    if list(data.classes) != record["data"]["classes"] or list(data.shape) != record["data"]["shape"]:
+        raise UserError(
+            f"{data.name} has classes {', '.join(data.classes[:5])} and shape {data.shape}; the run was trained for "
+            f"{', '.join(record['data']['classes'][:5])} and {tuple(record['data']['shape'])}"
+        )
+    run.outcome  # noqa: B018 - raises if the run is not finished
+    method = _rebuild(record)
+    checkpoint.load_weights(run.path / "model.safetensors", method)
+    return method.eval(), data
+
+
+def _rebuild(record: dict[str, Any]) -> Method:
+    """The method as it was made: sized by its own training set, whatever it is judged on."""
+    cfg, saved = record["config"], dict(record["facts"])
+    facts = Facts(
+        class_counts=torch.tensor(saved["class_counts"]),
+        size=saved["size"],
+        shape=tuple(saved["shape"]),
+        multi_label=saved["multi_label"],
+        group_counts=None if saved["group_counts"] is None else torch.tensor(saved["group_counts"]),
+        bias_sizes=tuple(saved["bias_sizes"]),
+    )
+    method = from_facts(cfg["method_name"], cfg["method"], cfg["model_name"], cfg["model"], facts, cfg["seed"])
+    return method.double() if cfg["train"]["precision"] == "64-true" else method
+
+
+def evaluate(run: Run | str | Path, on: Any = None, *, split: str = "test", device: str = "auto") -> Judgement:
+    """One forward pass over a split; predictions and metrics go into the run's folder."""
+    run = run if isinstance(run, Run) else Run(Path(run))
+    method, data = open_run(run, on)
+    target = "cuda" if device == "auto" and torch.cuda.is_available() else "cpu" if device == "auto" else device
+    method = method.to(target)
+    workers = run.config["config"]["data"]["workers"]
+    index, logits = predict(method, data, data.rows(split), workers=workers)
+    table = Table(
+        pl.DataFrame({"index": index.numpy(), "y": data.y[index].tolist(), "logits": logits.tolist()}),
+        {"name": "evaluate", "run": str(run.path), "fingerprint": data.fingerprint, "split": split},
+    )
+    found = judge(logits, data, index)
+    by_bias = {}
+    if len(data.bias_names) > 1:
+        by_bias = {name: judge(logits, data.only_bias([name]), index) for name in data.bias_names}
+    rule = data.aligned()[1]
+    metrics = {
+        "run": str(run.path),
+        "split": split,
+        "on": data.source or data.name,
+        "selection": run.outcome["selection"],
+        "labels": run.config["labels"],
+        "aligned_rule": rule,
+        **found.json(),
+        **({"by_bias": {name: g.json() for name, g in by_bias.items()}} if by_bias else {}),
+        **multi_label_metrics(logits, data, index),
+    }
+    place = split if on is None else f"{split}-{data.fingerprint[:8]}"
+    table.save(run.path / "predictions" / f"{place}.parquet")
+    write_json(run.path / f"metrics-{place}.json", metrics)
+    return Judgement(found, by_bias, table, metrics, data, index)
+
+
+def judge(logits: Tensor, data: DataSet, index: Tensor) -> Groups:
+    aligned, _ = data.aligned()
+    return groups(
+        logits,
+        data.y[index],
+        data.bias[index] if data.bias_names else None,
+        aligned=aligned,
+        classes=data.classes,
+        bias_names=data.bias_names,
+        bias_values=data.bias_values,
+    )
+
+
+def multi_label_metrics(logits: Tensor, data: DataSet, index: Tensor) -> dict[str, Any]:
+    """Macro F1 at probability one half and mean average precision over the labels that occur."""
+    if not data.multi_label:
+        return {}
+    from sklearn.metrics import average_precision_score, f1_score
+
+    y = data.y[index].numpy().astype(int)
+    seen = (y.min(0) < y.max(0)).nonzero()[0]
+    if not len(seen):
+        return {"f1_macro": None, "average_precision": None}
+    guess, scores = (logits.numpy() > 0).astype(int), logits.numpy()
+    return {
+        "f1_macro": float(f1_score(y[:, seen], guess[:, seen], average="macro", zero_division=0)),
+        "average_precision": float(average_precision_score(y[:, seen], scores[:, seen], average="macro")),
+        "labels_judged": len(seen),
+    }

@@ -1,0 +1,58 @@
+"""Files that are whole or absent: everything is written under a temporary name, flushed, then renamed."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place if the block ends well, and vanishes if not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The name is fixed per target and process: a killed process leaves at most one, swept by the next writer.
+    for stale in path.parent.glob(f".{path.name}.*.part"):
+        stale.unlink(missing_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+        with open(part, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Strict JSON: NaN and infinity become null, so that any reader can open it."""
+    write_text(path, dumps(value) + "\n")
+
+
+def dumps(value: Any, indent: int | None = 1) -> str:
+    return json.dumps(plain(value), indent=indent, allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """Records, paths and non-finite numbers as JSON knows them.
+
+    >>> plain({"a": float("nan"), "b": (1, 2)})
+    {'a': None, 'b': [1, 2]}
+    """
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(v) for v in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
+    if isinstance(value, float):
+        return value if value - value == 0 else None
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return value

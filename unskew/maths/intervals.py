@@ -1,0 +1,48 @@
+"""Intervals for proportions and for means of proportions."""
+
+import math
+from collections.abc import Sequence
+
+Z95 = 1.959963984540054  # the 97.5 % point of the standard normal
+
+
+def wilson(correct: float, n: int, z: float = Z95) -> tuple[float, float]:
+    r"""Wilson's score interval of a proportion; (NaN, NaN) without rows.
+
+    .. math::  \frac{\hat p + z^2/2n \pm z \sqrt{\hat p(1-\hat p)/n + z^2/4n^2}}{1 + z^2/n}
+
+    >>> low, high = wilson(8, 10)
+    >>> round(low, 4), round(high, 4)
+    (0.4902, 0.9433)
+    """
+    if n == 0:
+        return math.nan, math.nan
+    p = correct / n
+    centre = p + z * z / (2 * n)
+    spread = z * math.sqrt(max(p * (1 - p), 0.0) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    # At p = 0 and p = 1 the ends are 0 and 1 exactly; rounding must not move them.
+    low = 0.0 if correct == 0 else max(0.0, (centre - spread) / scale)
+    high = 1.0 if correct == n else min(1.0, (centre + spread) / scale)
+    return low, high
+
+
+def mean_of_proportions(correct: Sequence[float], n: Sequence[int], z: float = Z95) -> tuple[float, float, float]:
+    r"""The plain mean of several independent proportions, with its interval.
+
+    .. math::  \bar p = \frac1K \sum_k \hat p_k, \qquad
+               \bar p \pm z \, \frac1K \sqrt{\textstyle\sum_k \tilde p_k (1 - \tilde p_k) / n_k},
+               \qquad \tilde p_k = \frac{c_k + 1}{n_k + 2}
+
+    The variance uses the shrunk proportion, so that a group that is all right does not claim certainty. Clipped to [0, 1].
+
+    >>> mean_of_proportions([1, 1], [2, 2])[0]
+    0.5
+    """
+    if not n or min(n) == 0:
+        return math.nan, math.nan, math.nan
+    k = len(n)
+    mean = sum(c / m for c, m in zip(correct, n, strict=True)) / k
+    shrunk = [(c + 1) / (m + 2) for c, m in zip(correct, n, strict=True)]
+    error = z * math.sqrt(sum(p * (1 - p) / m for p, m in zip(shrunk, n, strict=True))) / k
+    return mean, max(0.0, mean - error), min(1.0, mean + error)

@@ -1,0 +1,46 @@
+"""A method with its network, made from names and settings for a data set."""
+
+from typing import Any
+
+import torch
+
+from unskew import config, registry
+from unskew.data._dataset import DataSet
+from unskew.errors import UserError
+from unskew.methods._base import Method
+from unskew.models._base import maker
+from unskew.records import Facts
+from unskew.rng import seed_of
+
+
+def method_class(name: str) -> type[Method]:
+    return registry.component(registry.load("methods", name), Method)
+
+
+def default_model(shape: tuple[int, ...]) -> str:
+    """The network for inputs of this shape when none is named."""
+    if len(shape) == 3 and min(shape[1:]) >= 28:
+        return "convnet1"
+    if len(shape) in (1, 3):
+        return "mlp"
+    raise UserError(f"no default model for inputs of shape {shape}; name one with --model")
+
+
+def make_method(
+    name: str, settings: dict[str, Any], model: str, model_settings: dict[str, Any], data: DataSet, seed: int
+) -> Method:
+    """A fresh method. Weights start from the run's own stream, whatever was drawn before."""
+    cls = method_class(name)
+    config.build(cls.Config, settings, "method.")  # a wrong setting is told before the labels are looked at
+    return from_facts(name, settings, model, model_settings, data.facts(cls.sees), seed)
+
+
+def from_facts(
+    name: str, settings: dict[str, Any], model: str, model_settings: dict[str, Any], facts: Facts, seed: int
+) -> Method:
+    cls = method_class(name)
+    cfg = config.build(cls.Config, settings, "method.")
+    make = maker(model, model_settings, facts.shape, facts.num_classes)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed_of(seed, "weights"))
+        return cls(cfg, facts, make)

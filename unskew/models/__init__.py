@@ -1,0 +1,1 @@
+"""The papers' networks, one file each, and an adapter for any other."""

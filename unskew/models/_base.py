@@ -1,0 +1,127 @@
+"""What every network offers: logits, and its feature layers by name."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from unskew import config, registry
+from unskew.errors import UserError, suggest
+from unskew.nn import share_statistics
+
+
+class Model(nn.Module):
+    """A chain of named blocks and a linear head. Each block's output is a feature layer; the last is what the head sees."""
+
+    Config: ClassVar[type]
+
+    def __init__(self, blocks: Sequence[tuple[str, nn.Module]], head: nn.Module) -> None:
+        super().__init__()
+        self.blocks = nn.Sequential(OrderedDict(blocks))
+        self.head = head
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the feature layers, first to last."""
+        return tuple(name for name, _ in self.blocks.named_children())
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.blocks(x))
+        return logits
+
+    def features(self, x: Tensor, layer: str = "") -> Tensor:
+        """The output of one feature layer, by default the last."""
+        for name, block in self.blocks.named_children():
+            x = block(x)
+            if name == (layer or self.layers[-1]):
+                return x
+        raise UserError(f"no layer {layer!r}{suggest(layer, self.layers)}")
+
+    def after(self, h: Tensor, layer: str = "") -> Tensor:
+        """Logits from the output of a feature layer: `after(features(x, l), l) == forward(x)`."""
+        self._check(layer)
+        past = layer == ""
+        for name, block in self.blocks.named_children():
+            if past and layer:
+                h = block(h)
+            past = past or name == layer
+        logits: Tensor = self.head(h)
+        return logits
+
+    def _check(self, layer: str) -> None:
+        if layer and layer not in self.layers:
+            raise UserError(f"no layer {layer!r}{suggest(layer, self.layers)}")
+
+
+class Adapter(Model):
+    """Any nn.Module as a Model: its children, or the modules named, are the feature layers, read by hooks in one pass."""
+
+    def __init__(self, network: nn.Module, layers: Sequence[str] = ()) -> None:
+        nn.Module.__init__(self)
+        self.network = network
+        known = dict(network.named_modules())
+        for name in layers:
+            if name not in known:
+                raise UserError(f"no layer {name!r} in {type(network).__name__}{suggest(name, filter(None, known))}")
+        self._layers = tuple(layers) or tuple(name for name, _ in network.named_children())[:-1]
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        return self._layers
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.network(x)
+        return logits
+
+    def features(self, x: Tensor, layer: str = "") -> Tensor:
+        self._check(layer)
+        if not self.layers:
+            raise UserError(f"{type(self.network).__name__} has no layer to read features from")
+        kept: list[Tensor] = []
+        handle = self.network.get_submodule(layer or self.layers[-1]).register_forward_hook(
+            lambda module, inputs, output: kept.append(output)
+        )
+        try:
+            self.network(x)
+        finally:
+            handle.remove()
+        return kept[0]
+
+    def after(self, h: Tensor, layer: str = "") -> Tensor:
+        raise UserError(f"{type(self.network).__name__} cannot be entered in the middle; use a built-in model for this method")
+
+
+def maker(name: str, settings: dict[str, Any], shape: tuple[int, ...], outputs: int) -> Callable[[], nn.Module]:
+    """What builds fresh copies of a network for inputs of this shape; settings are checked now, not when it is called."""
+    module = registry.load("models", name)
+    cls: Any = registry.component(module, Model) if not hasattr(module, "make") else None
+    cfg = config.build(cls.Config if cls else module.Config, settings, "model.")
+
+    def make() -> nn.Module:
+        made = cls(cfg, shape, outputs) if cls else module.make(cfg, shape, outputs)
+        if not isinstance(made, Model):
+            made = Adapter(made)
+        return share_statistics(made)
+
+    _try_on(make(), name, shape)
+    return make
+
+
+def _try_on(network: nn.Module, name: str, shape: tuple[int, ...]) -> None:
+    """A first pass on zeros, so that a network that does not fit the inputs says so before anything starts."""
+    network.eval()
+    try:
+        with torch.no_grad():
+            network(torch.zeros(2, *shape))
+    except (RuntimeError, ValueError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"model {name!r} does not fit inputs of shape {shape}: {error}") from None
+
+
+def need_images(shape: tuple[int, ...], name: str, smallest: int = 1) -> tuple[int, int, int]:
+    if len(shape) != 3 or min(shape[1:]) < smallest:
+        raise UserError(f"model {name!r} takes images of at least {smallest}x{smallest} pixels, got inputs of shape {shape}")
+    return shape[0], shape[1], shape[2]

@@ -1,0 +1,49 @@
+r"""convnet2: PGD's network for the Cartoon set.
+
+Five convolutions of sizes 6, 6, 5, 5, 4, each with batch normalisation, ReLU, dropout and average pooling by 2, the last pooled
+globally; one linear layer.
+
+.. math::  h_k = \mathrm{pool}_2(\mathrm{drop}(\max(0, \mathrm{BN}(W_k * h_{k-1})))), \qquad z = W \, \mathrm{mean}(h_5) + b
+
+Feature layers: conv1 to conv5.
+
+Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, appendix and Figure 9.
+Differs: text (five convolutions) and figure (six) disagree; the text is followed, with the figure's channels less one of its two 16s
+(8, 16, 16, 32, 32). Padding keeps the size, so that any image of at least 32 pixels fits; the paper does not state it.
+"""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from unskew.errors import UserError
+from unskew.models._base import Model, need_images
+from unskew.nn import BatchNorm2d, Dropout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    channels: tuple[int, ...] = (8, 16, 16, 32, 32)
+    kernels: tuple[int, ...] = (6, 6, 5, 5, 4)
+    dropout: float = 0.5
+
+    def __post_init__(self) -> None:
+        if len(self.channels) != len(self.kernels) or not self.channels or min(self.channels + self.kernels) < 1:
+            raise UserError("model.channels and model.kernels need the same, positive, number of entries")
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"model.dropout={self.dropout}: must lie in [0, 1)")
+
+
+class ConvNet2(Model):
+    Config = Config
+
+    def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
+        inner, _, _ = need_images(shape, "convnet2", 2 ** len(cfg.channels))
+        blocks: list[tuple[str, nn.Module]] = []
+        for k, (outer, kernel) in enumerate(zip(cfg.channels, cfg.kernels, strict=True), 1):
+            last = k == len(cfg.channels)
+            pool = [nn.AdaptiveAvgPool2d(1), nn.Flatten()] if last else [nn.AvgPool2d(2)]
+            conv = nn.Conv2d(inner, outer, kernel, padding="same")
+            blocks.append((f"conv{k}", nn.Sequential(conv, BatchNorm2d(outer), nn.ReLU(), Dropout(cfg.dropout), *pool)))
+            inner = outer
+        super().__init__(blocks, nn.Linear(inner, outputs))

@@ -1,0 +1,52 @@
+r"""mlp: fully connected layers with ReLU, for vectors and flattened images.
+
+.. math::  h_0 = x, \quad h_k = \max(0, W_k h_{k-1} + b_k), \quad z = W h_K + b
+
+Feature layers: fc1, fc2, ... . The default is LfF's network for Colored MNIST; REPAIR's is `hidden=300,100`.
+
+Source: Nam et al., "Learning from failure", NeurIPS 2020 (100-100-100); Li and Vasconcelos, CVPR 2019 (300-100).
+Differs: LfF's code divides inputs in [0, 1] by 255 once more; `input_scale=0.00392156862745098` does the same.
+"""
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from unskew.errors import UserError
+from unskew.models._base import Model
+from unskew.nn import Dropout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    hidden: tuple[int, ...] = (100, 100, 100)
+    dropout: float = 0.0
+    input_scale: float = 1.0  # factor on the input
+
+    def __post_init__(self) -> None:
+        if not self.hidden or min(self.hidden) < 1:
+            raise UserError(f"model.hidden={self.hidden}: at least one layer of at least one unit")
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"model.dropout={self.dropout}: must lie in [0, 1)")
+
+
+class MLP(Model):
+    Config = Config
+
+    def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
+        sizes = (math.prod(shape), *cfg.hidden)
+        blocks: list[tuple[str, nn.Module]] = []
+        for k, (inner, outer) in enumerate(zip(sizes, sizes[1:], strict=False)):
+            first = [Scale(cfg.input_scale), nn.Flatten()] if k == 0 else []
+            blocks.append((f"fc{k + 1}", nn.Sequential(*first, nn.Linear(inner, outer), nn.ReLU(), Dropout(cfg.dropout))))
+        super().__init__(blocks, nn.Linear(sizes[-1], outputs))
+
+
+class Scale(nn.Module):
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x if self.factor == 1.0 else x * self.factor

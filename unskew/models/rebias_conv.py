@@ -1,0 +1,45 @@
+r"""rebias-conv: ReBias's networks for Biased MNIST: four stacked convolutions, 7x7 for f, 1x1 for the biased g.
+
+Channels 16, 32, 64, 128, stride 1, same padding, each convolution with bias, batch normalisation and ReLU; global average pooling; one
+linear layer. With kernel 1 it sees single pixels: colour, and nothing else.
+
+.. math::  h_k = \max(0, \mathrm{BN}(W_k * h_{k-1} + b_k)), \qquad z = W \, \mathrm{mean}_{hw}(h_4) + b
+
+Feature layers: conv1 to conv4, pool (128 numbers, what HSIC compares). 531,210 parameters with kernel 7, 12,810 with kernel 1.
+
+Source: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4.2 (released code).
+Differs: nothing; convolutions start Kaiming-normal by fan-out as in the code.
+"""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from unskew.errors import UserError
+from unskew.models._base import Model, need_images
+from unskew.nn import BatchNorm2d
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    kernel: int = 7
+    channels: tuple[int, ...] = (16, 32, 64, 128)
+
+    def __post_init__(self) -> None:
+        if self.kernel < 1 or self.kernel % 2 == 0:
+            raise UserError(f"model.kernel={self.kernel}: must be odd, so that the size stays")
+
+
+class ReBiasConv(Model):
+    Config = Config
+
+    def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
+        inner, _, _ = need_images(shape, "rebias-conv")
+        blocks: list[tuple[str, nn.Module]] = []
+        for k, outer in enumerate(cfg.channels, 1):
+            conv = nn.Conv2d(inner, outer, cfg.kernel, padding=cfg.kernel // 2)
+            nn.init.kaiming_normal_(conv.weight, mode="fan_out", nonlinearity="relu")
+            blocks.append((f"conv{k}", nn.Sequential(conv, BatchNorm2d(outer), nn.ReLU())))
+            inner = outer
+        blocks.append(("pool", nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())))
+        super().__init__(blocks, nn.Linear(inner, outputs))

@@ -1,0 +1,64 @@
+"""A folder is a registry: unskew/methods/lff.py is the method `lff`. Nothing to list, nothing to forget.
+
+A dotted name loads a user's own module by the same rules. Listing a folder imports nothing but the folder.
+"""
+
+import pkgutil
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+from unskew.errors import UserError, suggest
+
+KINDS = ("methods", "models", "data", "measures", "repairs", "representations", "suites")
+_FOLDER = {"measures": "measure", "repairs": "repair", "suites": "bench"}
+_HYPHENS = {"data", "models"}  # shown with hyphens; either spelling is understood
+
+
+def names(kind: str) -> list[str]:
+    """Every public module of a component folder.
+
+    >>> "erm" in names("methods") and "colored-mnist" in names("data")
+    True
+    """
+    path = import_module(f"unskew.{_FOLDER.get(kind, kind)}").__path__
+    found = [m.name for m in pkgutil.iter_modules(path) if not m.name.startswith("_")]
+    return sorted(n.replace("_", "-") if kind in _HYPHENS else n for n in found)
+
+
+def load(kind: str, name: str) -> ModuleType:
+    """The module of one component."""
+    if "." in name:
+        parent = name.rpartition(".")[0]
+        try:
+            known = find_spec(parent) is not None and find_spec(name) is not None
+        except ModuleNotFoundError:
+            known = False
+        if not known:
+            raise UserError(f"no module {name!r} on the Python path: a dotted name must be importable")
+        return import_module(name)
+    module = name.replace("-", "_")
+    if module not in {n.replace("-", "_") for n in names(kind)}:
+        raise UserError(f"no {_singular(kind)} {name!r}{suggest(name, names(kind))}")
+    return import_module(f"unskew.{_FOLDER.get(kind, kind)}.{module}")
+
+
+def component(module: ModuleType, base: type) -> type:
+    """The one subclass of `base` that a component module defines itself."""
+    own = [
+        c
+        for c in vars(module).values()
+        if isinstance(c, type) and issubclass(c, base) and c.__module__ == module.__name__
+    ]
+    if len(own) != 1:
+        raise UserError(f"{module.__name__} must define exactly one {base.__name__}, found {len(own)}")
+    return own[0]
+
+
+def card(kind: str, name: str) -> str:
+    """The text of a component: its module's docstring."""
+    return (load(kind, name).__doc__ or "").strip()
+
+
+def _singular(kind: str) -> str:
+    return {"data": "data set"}.get(kind, kind.removesuffix("s"))

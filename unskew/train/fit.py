@@ -1,0 +1,136 @@
+"""The training loop. One loop for every method; read it top to bottom.
+
+It never sees the test split. There are no callbacks: logging, judging and saving are function arguments.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from unskew import engine as processes
+from unskew.data._loader import Loader
+from unskew.engine import Engine, Precision
+from unskew.errors import UserError
+from unskew.methods._base import Method
+from unskew.records import Batch
+from unskew.rng import seed_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    epochs: float = 10.0
+    steps: int | None = None  # instead of epochs
+    batch: int = 256  # rows of a step, over all processes
+    precision: Precision = "32-true"
+    clip: float = 0.0  # largest norm of the gradient; 0: off
+    accumulate: int = 1  # parts a batch is cut into, to save memory
+    sampler: Literal["uniform", "balanced"] = "uniform"  # balanced: every (class, bias) group as often
+    weights: Literal["loss", "sampler"] = "loss"  # how the weights of a repair file act
+    checkpoint: str = "200 steps"  # between two saved states
+    log_every: int = 50
+
+    def __post_init__(self) -> None:
+        if self.epochs <= 0 or (self.steps is not None and self.steps < 1):
+            raise UserError("train.epochs must be above 0 and train.steps at least 1")
+        if self.batch < 1 or self.accumulate < 1 or self.log_every < 1 or self.clip < 0:
+            raise UserError("train.batch, train.accumulate and train.log_every must be at least 1, train.clip not negative")
+
+
+class NonFinite(UserError):
+    """A loss left the numbers; the step and the terms say which."""
+
+
+class _Updater:
+    """One descent on the terms of a part: forward, backward, clip, step."""
+
+    def __init__(self, module: nn.Module, method: Method, optimizers: dict[str, Any], engine: Engine, cfg: TrainConfig) -> None:
+        self.module, self.method, self.optimizers = module, method, optimizers
+        self.engine, self.cfg = engine, cfg
+        self.rows = 0  # of the step's whole batch, over all processes
+
+    def __call__(self, batch: Batch, part: str = "", optimizers: Iterable[str] | None = None) -> dict[str, Tensor]:
+        self.method.zero_grad(set_to_none=True)
+        columns = batch.columns()
+        pieces = self._pieces(columns)
+        total: dict[str, Tensor] = {}
+        for k, piece in enumerate(pieces):
+            with self.engine.without_sync(self.module, enabled=k < len(pieces) - 1):
+                terms = self.module(piece, part)
+                # Gradients are averaged over processes, so a process that holds n of N rows counts n * world / N.
+                share = len(piece["index"]) * processes.world() / self.rows
+                loss = torch.stack(list(terms.values())).sum()
+                self.engine.backward(loss if share == 1 else loss * share, self.module)
+            for name, term in terms.items():
+                value = term.detach() * (len(piece["index"]) / len(batch.index))
+                total[name] = total[name] + value if name in total else value
+        for name in optimizers if optimizers is not None else self.optimizers:
+            if self.cfg.clip:
+                self.engine.clip(self.module, self.optimizers[name], self.cfg.clip)
+            self.optimizers[name].step()
+        return total
+
+    def _pieces(self, columns: dict[str, Tensor]) -> list[dict[str, Tensor]]:
+        if self.cfg.accumulate == 1:
+            return [columns]
+        size = -(-len(columns["index"]) // self.cfg.accumulate)
+        parts = [dict(zip(columns, values, strict=True)) for values in zip(*(c.split(size) for c in columns.values()), strict=True)]
+        return parts
+
+
+def fit(
+    method: Method,
+    loader: Loader,
+    optimizers: dict[str, Any],
+    engine: Engine,
+    cfg: TrainConfig,
+    *,
+    seed: int,
+    start: int,
+    total: int,
+    lr: Callable[[int], float],  # factor on every optimiser's own rate at a step
+    log: Callable[[int, dict[str, float]], None],
+    after: Callable[[int], None],  # called with the number of steps done: judge, save
+) -> None:
+    """Run steps `start` to `total`."""
+    module, wrapped = engine.setup(method, optimizers)
+    update = _Updater(module, method, wrapped, engine, cfg)
+    base = {id(group): group["initial_lr"] for o in optimizers.values() for group in o.param_groups}
+    on_cpu = engine.device.type == "cpu"
+    module.train()
+    with own_chance():
+        for step, (batch, rows) in zip(range(start, total), loader.batches(start), strict=False):
+            torch.manual_seed(seed_of(seed, "step", step))  # dropout of a step is a function of the step
+            factor = lr(step)
+            for optimizer in optimizers.values():
+                for group in optimizer.param_groups:
+                    group["lr"] = base[id(group)] * factor
+            update.rows = rows
+            with processes.batch_of(rows):
+                terms = method.step(batch, update)
+            method.age += 1
+            told = (step + 1) % cfg.log_every == 0 or step + 1 == total or step == 0
+            if on_cpu or told:
+                _check(step, terms)
+            if told:
+                log(step, {**{name: float(t) for name, t in terms.items()}, "lr": factor * next(iter(base.values()))})
+            after(step + 1)
+            module.train()
+
+
+def _check(step: int, terms: dict[str, Tensor]) -> None:
+    values = {name: float(t) for name, t in terms.items()}
+    if not all(map(math.isfinite, values.values())):
+        shown = ", ".join(f"{k} = {v:g}" for k, v in values.items())
+        raise NonFinite(f"the loss is not finite at step {step}: {shown}; lower optim.lr, or set train.clip=1")
+
+
+@contextmanager
+def own_chance() -> Any:
+    """The global generator is given back as it was found."""
+    with torch.random.fork_rng():
+        yield
