@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -20,7 +20,7 @@ from unskew.files import replacing
 def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     ready = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}
     with replacing(path) as part:
-        save_file(ready, part, metadata={"unskew": json.dumps(facts)})
+        part.write_bytes(to_bytes(ready, metadata={"unskew": json.dumps(facts)}))  # a full disk is then an OSError like any other
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

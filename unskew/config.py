@@ -52,10 +52,7 @@ def build(cls: type[T], values: dict[str, Any], where: str = "") -> T:
     missing = [
         f.name
         for f in dataclasses.fields(cls)  # type: ignore[arg-type]
-        if f.init
-        and f.name not in mine
-        and f.default is dataclasses.MISSING
-        and f.default_factory is dataclasses.MISSING
+        if f.init and f.name not in mine and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
     ]
     if missing:
         raise UserError(f"setting {where + missing[0]!r} has no default and was not given")

@@ -4,6 +4,7 @@ One process is the default and runs the same code as many. Several processes are
 function here is the identity in one.
 """
 
+import inspect
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -12,6 +13,7 @@ from typing import Any, Literal, cast
 import torch
 import torch.distributed as td
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from unskew.errors import UserError
@@ -93,7 +95,7 @@ class Engine:
 
     def __init__(self, device: str = "auto", precision: Precision = "32-true", *, alternating: bool = False) -> None:
         from lightning_fabric import Fabric
-        from lightning_fabric.strategies import DDPStrategy
+        from lightning_fabric.strategies.ddp import DDPStrategy
 
         processes = int(os.environ.get("WORLD_SIZE", "1"))
         local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
@@ -105,8 +107,10 @@ class Engine:
         devices: Any = [int(which)] if which else local
         strategy: Any = "auto"
         if processes > 1:
-            # Buffers are not broadcast: a method that keeps state over ranks sums it itself.
-            strategy = DDPStrategy(broadcast_buffers=False, find_unused_parameters=alternating)
+            # Buffers are not broadcast at each step: a method that keeps state over ranks sums it itself. The option has two names.
+            known = inspect.signature(DistributedDataParallel.__init__).parameters
+            still = {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
+            strategy = DDPStrategy(find_unused_parameters=alternating, **still)
         self.fabric = Fabric(
             accelerator=cast(Any, accelerator),
             devices=devices,

@@ -20,9 +20,16 @@ def replacing(path: Path) -> Iterator[Path]:
         yield part
         with open(part, "rb") as written:
             os.fsync(written.fileno())
+        os.chmod(part, 0o666 & ~_umask())  # some writers make files that only their owner can read
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
 
 
 def write_text(path: Path, text: str) -> None:

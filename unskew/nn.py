@@ -39,7 +39,7 @@ class _SharedStatistics(nn.modules.batchnorm._BatchNorm):
     def forward(self, input: Tensor) -> Tensor:
         if engine.world() == 1 or not self.training:
             return super().forward(input)
-        self._check_input_dim(input)
+        self._check_input_dim(input)  # type: ignore[no-untyped-call]
         dims = [0, *range(2, input.ndim)]
         count = torch.full((1,), input.numel() / input.shape[1], dtype=input.dtype, device=input.device)
         total = engine.global_sum(count)
@@ -74,7 +74,7 @@ class BatchNorm3d(_SharedStatistics, nn.BatchNorm3d):
 
 def share_statistics(module: nn.Module) -> nn.Module:
     """Make the batch normalisation and dropout of any network independent of the number of processes, in place."""
-    shared = {nn.BatchNorm1d: BatchNorm1d, nn.BatchNorm2d: BatchNorm2d, nn.BatchNorm3d: BatchNorm3d}
+    shared: dict[type, type] = {nn.BatchNorm1d: BatchNorm1d, nn.BatchNorm2d: BatchNorm2d, nn.BatchNorm3d: BatchNorm3d}
     for name, child in module.named_children():
         if type(child) in shared:
             child.__class__ = shared[type(child)]  # same state, same hooks, only `forward` differs

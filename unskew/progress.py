@@ -46,7 +46,9 @@ def _rich_bar(label: str, total: int, done: int) -> Iterator[Advance]:
         task = shown.add_task(label, total=total, completed=done, note="")
 
         def advance(steps: int = 1, note: str = "") -> None:
-            shown.update(task, advance=steps, **({"note": note} if note else {}))
+            if note:
+                shown.update(task, note=note)
+            shown.advance(task, steps)
 
         yield advance
 

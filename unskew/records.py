@@ -1,5 +1,6 @@
 """The few records that travel between stages. Frozen, checked once when made, next to no behaviour."""
 
+import io
 import json
 import math
 from collections.abc import Sequence
@@ -87,8 +88,10 @@ class Table:
         return torch.from_numpy(series.to_numpy().copy())
 
     def save(self, path: Path) -> None:
+        packed = io.BytesIO()
+        self.frame.write_parquet(packed, metadata={"unskew": json.dumps(self.made_by)})
         with replacing(path) as part:
-            self.frame.write_parquet(part, metadata={"unskew": json.dumps(self.made_by)})
+            part.write_bytes(packed.getbuffer())  # a full disk is then an OSError like any other
 
     @classmethod
     def read(cls, path: Path) -> "Table":

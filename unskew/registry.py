@@ -45,11 +45,7 @@ def load(kind: str, name: str) -> ModuleType:
 
 def component(module: ModuleType, base: type) -> type:
     """The one subclass of `base` that a component module defines itself."""
-    own = [
-        c
-        for c in vars(module).values()
-        if isinstance(c, type) and issubclass(c, base) and c.__module__ == module.__name__
-    ]
+    own = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, base) and c.__module__ == module.__name__]
     if len(own) != 1:
         raise UserError(f"{module.__name__} must define exactly one {base.__name__}, found {len(own)}")
     return own[0]

@@ -80,7 +80,9 @@ def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
                 try:
                     arrays[name] = archive[name]
                 except ValueError as error:
-                    raise UserError(f"{path}: array {name!r} cannot be used ({error}); save numbers or text, not objects") from None
+                    raise UserError(
+                        f"{path}: array {name!r} cannot be used ({error}); save numbers or text, not objects"
+                    ) from None
             return arrays
     except (OSError, zipfile.BadZipFile, EOFError) as error:
         raise UserError(f"{path}: not an .npz archive: {error}") from None

@@ -1,7 +1,7 @@
 """Augmentation of a whole batch on the device, the same in one process and in many.
 
-The random numbers of every row come from a stream of the step for the whole batch, of which a process takes its rows; the pixel
-work is one warp and one colour change per batch (kornia and torch), not a loop over images. All frames of a clip are changed alike.
+The random numbers of every row come from a stream of the step for the whole batch, of which a process takes its rows; the
+pixel work is one warp and one colour change per batch (kornia and torch), not a loop over images. All frames of a clip are changed alike.
 """
 
 import math
@@ -59,11 +59,10 @@ def augment(x: Tensor, how: Augment, seed: int, step: int, rows: int, mine: slic
         grid = F.affine_grid(matrix, list(flat.shape), align_corners=False).to(flat)
         flat = F.grid_sample(flat, grid, mode="nearest" if how.nearest else "bilinear", align_corners=False)
     if (how.hue or how.saturation) and flat.shape[1] == 3:
+        from kornia.color import hsv_to_rgb, rgb_to_hsv
         from kornia.enhance import adjust_hue_raw, adjust_saturation_raw
 
-        # kornia works in HSV; both changes there need only one conversion each way.
-        from kornia.color import hsv_to_rgb, rgb_to_hsv
-
+        # Both changes are made in HSV, so one conversion each way serves them.
         hsv = rgb_to_hsv(flat)
         hsv = adjust_hue_raw(hsv, (2 * u[:, 5] - 1) * how.hue * 2 * math.pi)
         hsv = adjust_saturation_raw(hsv, 1 + (2 * u[:, 6] - 1) * how.saturation)

@@ -35,7 +35,9 @@ def codes(series: pl.Series, where: str) -> tuple[Tensor, tuple[str, ...]]:
         series = series.str.strip_chars().replace("", None)
     values = series.drop_nulls().unique().sort()
     if len(values) > 1000 and len(values) > len(series) / 2:
-        raise UserError(f"{where}: column {series.name!r} has {len(values)} values in {len(series)} rows; it must hold categories")
+        raise UserError(
+            f"{where}: column {series.name!r} has {len(values)} values in {len(series)} rows; it must hold categories"
+        )
     place = {v: k for k, v in enumerate(values.to_list())}
     coded = torch.tensor([-1 if v is None else place[v] for v in series.to_list()], dtype=torch.long)
     return coded, tuple(str(v) for v in values.to_list())

@@ -21,8 +21,13 @@ SPLITS = ("train", "val", "test")
 class Inputs(Protocol):
     """The inputs of all rows, addressed by sample id."""
 
-    shape: tuple[int, ...]  # of one row: (D,), (C, H, W) or (T, C, H, W)
-    in_memory: bool
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one row: (D,), (C, H, W) or (T, C, H, W)."""
+        ...
+
+    @property
+    def in_memory(self) -> bool: ...
 
     def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """The raw inputs (uint8 or float) of these ids, and which of them could be read, as booleans."""
@@ -38,7 +43,7 @@ class Memory:
     in_memory: bool = True
 
     @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+    def shape(self) -> tuple[int, ...]:
         return tuple(self.x.shape[1:])
 
     def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,9 +86,7 @@ class DataSet:
         if self.y.ndim == 1 and not 0 <= int(self.y.min()) <= int(self.y.max()) < len(self.classes):
             raise UserError(f"{self.name}: labels must be codes 0..{len(self.classes) - 1}")
         if len(self.classes) < (1 if self.multi_label else 2):
-            raise UserError(
-                f"{self.name}: one class only ({', '.join(self.classes)}); a classifier needs at least two"
-            )
+            raise UserError(f"{self.name}: one class only ({', '.join(self.classes)}); a classifier needs at least two")
         if not self.fingerprint:
             object.__setattr__(self, "fingerprint", self._digest())
 
@@ -175,7 +178,8 @@ class DataSet:
         train = self.rows("train")
         y = self.y[train]
         counts = y.long().sum(0) if self.multi_label else y.bincount(minlength=len(self.classes))
-        group_counts, sizes = None, ()
+        group_counts: Tensor | None = None
+        sizes: tuple[int, ...] = ()
         if "bias" in sees:
             if not self.bias_names:
                 raise UserError(f"the method needs a bias column and {self.name} has none; name one with --bias")
@@ -218,7 +222,7 @@ def carve_splits(y: Tensor, split: Tensor, share: float, seed: int) -> tuple[Ten
         order = torch.randperm(len(train), generator=stream(seed, "split", name))
         label, train = label[order], train[order]
         take = []
-        for c in label.unique().tolist():
+        for c in torch.unique(label).tolist():
             rows = train[label == c]
             take.append(rows[: max(1, round(share * len(rows)))] if len(rows) > 2 else rows[:0])
         split[torch.cat(take)] = code

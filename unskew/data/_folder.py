@@ -30,10 +30,7 @@ def from_folder(root: Path, cfg: "DataConfig") -> DataSet:
     if not children:
         raise UserError(f"{root}: an empty folder; a source has a folder per class with images in it")
     is_split = [c.name.lower() in _SPLIT_FOLDERS for c in children]
-    if all(is_split):
-        parts = [(_SPLIT_FOLDERS[c.name.lower()], c) for c in children]
-    else:
-        parts = [(0, root)]
+    parts = [(_SPLIT_FOLDERS[c.name.lower()], c) for c in children] if all(is_split) else [(0, root)]
     rows: list[tuple[str, str, int]] = []  # path, class, split
     for code, part in parts:
         folders = sorted(p for p in part.iterdir() if p.is_dir() and not p.name.startswith("."))

@@ -16,9 +16,7 @@ _SPLITS = {"train": "train", "validation": "val", "valid": "val", "val": "val", 
 
 
 def is_saved(path: Path) -> bool:
-    return (path / "dataset_dict.json").is_file() or (
-        (path / "dataset_info.json").is_file() and (path / "state.json").is_file()
-    )
+    return (path / "dataset_dict.json").is_file() or ((path / "dataset_info.json").is_file() and (path / "state.json").is_file())
 
 
 def from_saved(path: Path, cfg: "DataConfig") -> DataSet:

@@ -122,7 +122,7 @@ def rows_in_order(
     data: DataSet, rows: Tensor, batch: int, *, workers: int = 0, dtype: torch.dtype = torch.float32
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """(ids, inputs ready for a network) of these rows, in order, those that cannot be decoded left out."""
-    chunks = list(rows.split(batch))
+    chunks = list(torch.split(rows, batch))
     if data.inputs.in_memory or workers == 0:
         parts: Iterator[tuple[Tensor, Tensor, Tensor]] = ((i, *data.inputs.rows(i)) for i in chunks)
     else:

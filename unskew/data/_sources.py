@@ -81,7 +81,9 @@ def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
             return from_arrays_file(path, cfg), cfg
         if path.suffix.lower() in TABLES:
             return from_table(path, cfg), cfg
-        raise UserError(f"{text}: cannot read a {path.suffix or 'file without ending'}; allowed: .npz, {', '.join(sorted(TABLES))}")
+        raise UserError(
+            f"{text}: cannot read a {path.suffix or 'file without ending'}; allowed: .npz, {', '.join(sorted(TABLES))}"
+        )
     return _built_in(text, cfg)
 
 

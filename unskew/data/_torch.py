@@ -99,9 +99,7 @@ def stack(xs: list[Any], cfg: "DataConfig", where: str) -> tuple[Tensor, Tensor 
     return as_inputs(np.stack([np.asarray(x) for x in xs]), f"{where}: inputs"), None
 
 
-def stack_pictures(
-    pictures: Iterable[Image.Image], n: int, cfg: "DataConfig", where: str
-) -> tuple[Tensor, Tensor | None]:
+def stack_pictures(pictures: Iterable[Image.Image], n: int, cfg: "DataConfig", where: str) -> tuple[Tensor, Tensor | None]:
     """PIL images as one uint8 tensor, of the first one's size unless `data.size` says otherwise."""
     x: Tensor | None = None
     for k, picture in enumerate(pictures):

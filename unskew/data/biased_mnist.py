@@ -3,11 +3,11 @@ r"""biased-mnist: white digits on a background whose colour tells the class (ReB
 .. math::  x_i = \begin{cases} (1,1,1) & g_i > 0 \\ c_{b_i} & g_i = 0 \end{cases}, \qquad
            \#\{i : y_i = k, b_i = k\} = \lfloor \rho \, n_k \rfloor
 
-g is the grey digit, b the colour (bias column `color`), rho is `ratio`. Counts are exact: of a class's rows, shuffled, the first
-int(rho n) get the class's colour, the rest is cut into chunks of ceil(rest / 9) for the other colours in random order. No jitter.
+g is the grey digit, b the colour (bias column `color`), rho is `ratio`. Counts are exact: of a class's rows, shuffled, the
+first int(rho n) get the class's colour, the rest is cut into chunks of ceil(rest / 9) for the other colours in random order. No jitter.
 
-`test` has rho 0.1 (the paper's unbiased test), `test_biased` rho 1, `test_rho0` rho 0, all on the same test images. Inputs are scaled
-to [-1, 1]. There is no validation split.
+`test` has rho 0.1 (the paper's unbiased test), `test_biased` rho 1, `test_rho0` rho 0, all on the same test images. Inputs are
+scaled to [-1, 1]. There is no validation split.
 
 Source: Bahng, Chun, Yun, Choo, Oh, "Learning de-biased representations with biased representations", ICML 2020, section 4.2,
 and the released code (palette, binarisation, counts).

@@ -32,6 +32,4 @@ def grey_digits(name: str) -> DataSet:
     split = torch.full((len(grey.y),), 2)
     split[: grey.num_train] = 1
     split[: grey.num_train * 9 // 10] = 0
-    return DataSet(
-        name=name, inputs=Memory(grey.x[:, None]), y=grey.y, classes=tuple(map(str, range(10))), split=split
-    )
+    return DataSet(name=name, inputs=Memory(grey.x[:, None]), y=grey.y, classes=tuple(map(str, range(10))), split=split)

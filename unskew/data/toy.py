@@ -3,8 +3,8 @@ r"""toy: two numbers, three classes, both numbers tell the class in training and
 .. math::  x = (B, S), \quad B \sim N(b - 1, \sigma_B^2), \quad S \sim N(y - 1, \sigma_S^2), \qquad
            b = y \text{ in training}, \quad b \perp y \text{ in the test}
 
-B is the bias, the cleaner of the two; S the signal. `scale` stretches B, which makes it the easier one to learn from. The bias column
-`B` holds the cluster b. Validation rows are made as training rows.
+B is the bias, the cleaner of the two; S the signal. `scale` stretches B, which makes it the easier one to learn from. The bias
+column `B` holds the cluster b. Validation rows are made as training rows.
 
 Source: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 3.2 and Figure A1.
 Differs: positions and widths of the clusters are not published; these are ours.

@@ -75,32 +75,49 @@ def evaluate(run: Run | str | Path, on: Any = None, *, split: str = "test", devi
     run = run if isinstance(run, Run) else Run(Path(run))
     method, data = open_run(run, on)
     target = "cuda" if device == "auto" and torch.cuda.is_available() else "cpu" if device == "auto" else device
-    method = method.to(target)
     workers = run.config["config"]["data"]["workers"]
-    index, logits = predict(method, data, data.rows(split), workers=workers)
+    index, logits = predict(method.to(target), data, data.rows(split), workers=workers)
     table = Table(
         pl.DataFrame({"index": index.numpy(), "y": data.y[index].tolist(), "logits": logits.tolist()}),
         {"name": "evaluate", "run": str(run.path), "fingerprint": data.fingerprint, "split": split},
     )
+    found = _judgement(run, data, table, split)
+    place = split if on is None else f"{split}-{data.fingerprint[:8]}"
+    table.save(run.path / "predictions" / f"{place}.parquet")
+    write_json(run.path / f"metrics-{place}.json", found.metrics)
+    return found
+
+
+def recall(run: Run, split: str = "test") -> Judgement:
+    """The judgement of a run from its saved predictions; made now if it has none."""
+    path = run.path / "predictions" / f"{split}.parquet"
+    if not path.is_file():
+        return evaluate(run, split=split)
+    table = Table.read(path)
+    record = run.config
+    data = load(record["data"]["source"], config.build(DataConfig, record["config"]["data"], "data."))
+    if data.fingerprint != table.made_by.get("fingerprint"):
+        raise UserError(f"{data.source} has changed since {run.path} was judged on it")
+    return _judgement(run, data, table, split)
+
+
+def _judgement(run: Run, data: DataSet, table: Table, split: str) -> Judgement:
+    index, logits = table.index, table.column("logits").float()
     found = judge(logits, data, index)
     by_bias = {}
     if len(data.bias_names) > 1:
         by_bias = {name: judge(logits, data.only_bias([name]), index) for name in data.bias_names}
-    rule = data.aligned()[1]
     metrics = {
         "run": str(run.path),
         "split": split,
         "on": data.source or data.name,
         "selection": run.outcome["selection"],
         "labels": run.config["labels"],
-        "aligned_rule": rule,
+        "aligned_rule": data.aligned()[1],
         **found.json(),
         **({"by_bias": {name: g.json() for name, g in by_bias.items()}} if by_bias else {}),
         **multi_label_metrics(logits, data, index),
     }
-    place = split if on is None else f"{split}-{data.fingerprint[:8]}"
-    table.save(run.path / "predictions" / f"{place}.parquet")
-    write_json(run.path / f"metrics-{place}.json", metrics)
     return Judgement(found, by_bias, table, metrics, data, index)
 
 

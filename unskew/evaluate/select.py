@@ -1,4 +1,4 @@
-"""Selection rules: which step's weights are kept. A rule has a name, says what it looks at, and is printed beside every number."""
+"""Selection rules: which step's weights are kept. A rule has a name, says what it looks at, and stands beside every number."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -31,7 +31,7 @@ LOOKS_AT: dict[str, tuple[str, tuple[str, ...]]] = {
 
 def check(rule: Rule, data: DataSet) -> None:
     """Refuse a rule that the data cannot serve, before anything starts."""
-    split, labels = LOOKS_AT[rule]
+    split, _ = LOOKS_AT[rule]
     if split and not data.has(split):
         raise UserError(f"select.rule={rule} needs a {split} split and {data.name} has none; use select.rule=last")
     if rule == "val-worst-group" and not data.bias_names:

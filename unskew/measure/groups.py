@@ -72,9 +72,7 @@ def groups(
         group_mean=_mean([(c.correct, c.n) for c in cells], "no group has rows"),
         worst_group=_worst(cells),
         aligned=_pooled([(c.correct, c.n) for c in cells if c.aligned], _why(names, aligned, "aligned")),
-        conflicting=_pooled(
-            [(c.correct, c.n) for c in cells if c.aligned is False], _why(names, aligned, "conflicting")
-        ),
+        conflicting=_pooled([(c.correct, c.n) for c in cells if c.aligned is False], _why(names, aligned, "conflicting")),
         unbiased=_mean(
             [(c.correct, c.n) for c in cells if c.n > UNBIASED_MIN],
             f"no group has more than {UNBIASED_MIN} rows",
@@ -97,7 +95,7 @@ def _cells(
     if not len(label):
         return ()
     code = group_id([label, *codes.unbind(1)], sizes)
-    found, inverse = code.unique(return_inverse=True)  # never the full product: intersections are sparse
+    found, inverse = torch.unique(code, return_inverse=True)  # never the full product: intersections are sparse
     n = torch.zeros(len(found), dtype=torch.long).index_add_(0, inverse, torch.ones_like(inverse))
     correct = torch.zeros(len(found), dtype=torch.float64).index_add_(0, inverse, right)
     cells = []

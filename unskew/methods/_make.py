@@ -39,7 +39,7 @@ def from_facts(
     name: str, settings: dict[str, Any], model: str, model_settings: dict[str, Any], facts: Facts, seed: int
 ) -> Method:
     cls = method_class(name)
-    cfg = config.build(cls.Config, settings, "method.")
+    cfg: Any = config.build(cls.Config, settings, "method.")
     make = maker(model, model_settings, facts.shape, facts.num_classes)
     with torch.random.fork_rng():
         torch.manual_seed(seed_of(seed, "weights"))

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +14,6 @@ from unskew.nn import share_statistics
 
 class Model(nn.Module):
     """A chain of named blocks and a linear head. Each block's output is a feature layer; the last is what the head sees."""
-
-    Config: ClassVar[type]
 
     def __init__(self, blocks: Sequence[tuple[str, nn.Module]], head: nn.Module) -> None:
         super().__init__()
@@ -96,14 +94,13 @@ class Adapter(Model):
 def maker(name: str, settings: dict[str, Any], shape: tuple[int, ...], outputs: int) -> Callable[[], nn.Module]:
     """What builds fresh copies of a network for inputs of this shape; settings are checked now, not when it is called."""
     module = registry.load("models", name)
-    cls: Any = registry.component(module, Model) if not hasattr(module, "make") else None
-    cfg = config.build(cls.Config if cls else module.Config, settings, "model.")
+    # A file of models/ has a Config and one Model; a user's module may have a function `make` for any nn.Module instead.
+    build: Any = module.make if hasattr(module, "make") else registry.component(module, Model)
+    cfg = config.build(module.Config, settings, "model.")
 
     def make() -> nn.Module:
-        made = cls(cfg, shape, outputs) if cls else module.make(cfg, shape, outputs)
-        if not isinstance(made, Model):
-            made = Adapter(made)
-        return share_statistics(made)
+        made = build(cfg, shape, outputs)
+        return share_statistics(made if isinstance(made, Model) else Adapter(made))
 
     _try_on(make(), name, shape)
     return make

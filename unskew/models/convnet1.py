@@ -31,8 +31,6 @@ class Config:
 
 
 class ConvNet1(Model):
-    Config = Config
-
     def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
         channels, _, _ = need_images(shape, "convnet1", 28)
         a, b, c = (max(1, round(n * cfg.width)) for n in (8, 32, 64))

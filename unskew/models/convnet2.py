@@ -1,15 +1,15 @@
 r"""convnet2: PGD's network for the Cartoon set.
 
-Five convolutions of sizes 6, 6, 5, 5, 4, each with batch normalisation, ReLU, dropout and average pooling by 2, the last pooled
-globally; one linear layer.
+Five convolutions of sizes 6, 6, 5, 5, 4, each with batch normalisation, ReLU, dropout and average pooling by 2, the last
+pooled globally; one linear layer.
 
 .. math::  h_k = \mathrm{pool}_2(\mathrm{drop}(\max(0, \mathrm{BN}(W_k * h_{k-1})))), \qquad z = W \, \mathrm{mean}(h_5) + b
 
 Feature layers: conv1 to conv5.
 
 Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, appendix and Figure 9.
-Differs: text (five convolutions) and figure (six) disagree; the text is followed, with the figure's channels less one of its two 16s
-(8, 16, 16, 32, 32). Padding keeps the size, so that any image of at least 32 pixels fits; the paper does not state it.
+Differs: text (five convolutions) and figure (six) disagree; the text is followed, with the figure's channels less one of its
+16s (8, 16, 16, 32, 32). Padding keeps the size, so that any image of at least 32 pixels fits; the paper does not state it.
 """
 
 from dataclasses import dataclass
@@ -35,15 +35,14 @@ class Config:
 
 
 class ConvNet2(Model):
-    Config = Config
-
     def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
         inner, _, _ = need_images(shape, "convnet2", 2 ** len(cfg.channels))
         blocks: list[tuple[str, nn.Module]] = []
         for k, (outer, kernel) in enumerate(zip(cfg.channels, cfg.kernels, strict=True), 1):
             last = k == len(cfg.channels)
-            pool = [nn.AdaptiveAvgPool2d(1), nn.Flatten()] if last else [nn.AvgPool2d(2)]
-            conv = nn.Conv2d(inner, outer, kernel, padding="same")
-            blocks.append((f"conv{k}", nn.Sequential(conv, BatchNorm2d(outer), nn.ReLU(), Dropout(cfg.dropout), *pool)))
+            pool: list[nn.Module] = [nn.AdaptiveAvgPool2d(1), nn.Flatten()] if last else [nn.AvgPool2d(2)]
+            pad = nn.ZeroPad2d(((kernel - 1) // 2, kernel // 2, (kernel - 1) // 2, kernel // 2))
+            layers = [pad, nn.Conv2d(inner, outer, kernel), BatchNorm2d(outer), nn.ReLU(), Dropout(cfg.dropout), *pool]
+            blocks.append((f"conv{k}", nn.Sequential(*layers)))
             inner = outer
         super().__init__(blocks, nn.Linear(inner, outputs))

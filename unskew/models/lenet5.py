@@ -23,8 +23,6 @@ class Config:
 
 
 class LeNet5(Model):
-    Config = Config
-
     def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
         channels, height, width = need_images(shape, "lenet5", 16)
         flat = 16 * (((height - 4) // 2 - 4) // 2) * (((width - 4) // 2 - 4) // 2)

@@ -10,6 +10,7 @@ Differs: LfF's code divides inputs in [0, 1] by 255 once more; `input_scale=0.00
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 from torch import Tensor, nn
 
@@ -32,12 +33,10 @@ class Config:
 
 
 class MLP(Model):
-    Config = Config
-
     def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
         sizes = (math.prod(shape), *cfg.hidden)
         blocks: list[tuple[str, nn.Module]] = []
-        for k, (inner, outer) in enumerate(zip(sizes, sizes[1:], strict=False)):
+        for k, (inner, outer) in enumerate(pairwise(sizes)):
             first = [Scale(cfg.input_scale), nn.Flatten()] if k == 0 else []
             blocks.append((f"fc{k + 1}", nn.Sequential(*first, nn.Linear(inner, outer), nn.ReLU(), Dropout(cfg.dropout))))
         super().__init__(blocks, nn.Linear(sizes[-1], outputs))

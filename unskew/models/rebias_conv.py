@@ -1,7 +1,7 @@
 r"""rebias-conv: ReBias's networks for Biased MNIST: four stacked convolutions, 7x7 for f, 1x1 for the biased g.
 
-Channels 16, 32, 64, 128, stride 1, same padding, each convolution with bias, batch normalisation and ReLU; global average pooling; one
-linear layer. With kernel 1 it sees single pixels: colour, and nothing else.
+Channels 16, 32, 64, 128, stride 1, same padding, each convolution with bias, batch normalisation and ReLU; global average pooling;
+one linear layer. With kernel 1 it sees single pixels: colour, and nothing else.
 
 .. math::  h_k = \max(0, \mathrm{BN}(W_k * h_{k-1} + b_k)), \qquad z = W \, \mathrm{mean}_{hw}(h_4) + b
 
@@ -31,8 +31,6 @@ class Config:
 
 
 class ReBiasConv(Model):
-    Config = Config
-
     def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
         inner, _, _ = need_images(shape, "rebias-conv")
         blocks: list[tuple[str, nn.Module]] = []

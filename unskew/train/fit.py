@@ -4,7 +4,7 @@ It never sees the test split. There are no callbacks: logging, judging and savin
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -78,7 +78,10 @@ class _Updater:
         if self.cfg.accumulate == 1:
             return [columns]
         size = -(-len(columns["index"]) // self.cfg.accumulate)
-        parts = [dict(zip(columns, values, strict=True)) for values in zip(*(c.split(size) for c in columns.values()), strict=True)]
+        parts = [
+            dict(zip(columns, values, strict=True))
+            for values in zip(*(torch.split(c, size) for c in columns.values()), strict=True)
+        ]
         return parts
 
 
@@ -102,7 +105,7 @@ def fit(
     base = {id(group): group["initial_lr"] for o in optimizers.values() for group in o.param_groups}
     on_cpu = engine.device.type == "cpu"
     module.train()
-    with own_chance():
+    with own_chance(), default_dtype(torch.float64 if cfg.precision == "64-true" else torch.float32):
         for step, (batch, rows) in zip(range(start, total), loader.batches(start), strict=False):
             torch.manual_seed(seed_of(seed, "step", step))  # dropout of a step is a function of the step
             factor = lr(step)
@@ -130,7 +133,18 @@ def _check(step: int, terms: dict[str, Tensor]) -> None:
 
 
 @contextmanager
-def own_chance() -> Any:
+def own_chance() -> Iterator[None]:
     """The global generator is given back as it was found."""
     with torch.random.fork_rng():
         yield
+
+
+@contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """Fabric hands losses over in torch's default type: in double precision that must be double too."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)

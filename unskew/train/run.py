@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import platform
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unskew import checkpoint, config, progress
+from unskew import checkpoint, config, progress, registry
 from unskew import engine as processes
 from unskew.data._augment import preset
 from unskew.data._dataset import DataSet
@@ -27,10 +28,7 @@ from unskew.evaluate.select import LOOKS_AT, SelectConfig, better, check, score
 from unskew.files import dumps, write_json
 from unskew.methods._base import Method
 from unskew.methods._make import default_model, make_method, method_class
-from unskew.models._base import Model
 from unskew.records import Run, Table
-from unskew.registry import component
-from unskew.registry import load as load_module
 from unskew.train.durations import steps_of
 from unskew.train.fit import TrainConfig, fit
 from unskew.train.optim import OptimConfig, make_optimizer, schedule_factor
@@ -98,11 +96,20 @@ def train(
     if done is not None:
         progress.say(f"{out} is finished already: nothing to do")
         return done
-    _run(made, data, cfg, weight, out, record, device)
+    fresh = not out.exists()
+    try:
+        _run(made, data, cfg, weight, out, record, device)
+    except OSError:
+        # Without a saved state there is nothing to go on from: leave nothing behind.
+        if fresh and not (out / "state.safetensors").is_file():
+            shutil.rmtree(out, ignore_errors=True)
+        raise
     return Run(out)
 
 
-def _run(made: Method, data: DataSet, cfg: RunConfig, weight: Tensor | None, out: Path, record: dict[str, Any], device: str) -> None:
+def _run(
+    made: Method, data: DataSet, cfg: RunConfig, weight: Tensor | None, out: Path, record: dict[str, Any], device: str
+) -> None:
     engine = Engine(device, cfg.train.precision, alternating=bool(made.parts))
     if cfg.train.precision == "64-true":
         made = made.double()
@@ -230,7 +237,7 @@ class _Log:
     def __enter__(self) -> "_Log":
         self.board: Any = None
         if self.lead:
-            self.lines = open(self.out / "log.jsonl", "a", encoding="utf-8")  # noqa: SIM115 - closed in __exit__
+            self.lines = open(self.out / "log.jsonl", "a", encoding="utf-8")
             try:
                 from torch.utils.tensorboard import SummaryWriter
 
@@ -289,7 +296,9 @@ def _weights(given: str | Path | Table | None, data: DataSet) -> Tensor | None:
     table = given if isinstance(given, Table) else Table.read(Path(given))
     made_for = table.made_by.get("fingerprint")
     if made_for and made_for != data.fingerprint:
-        raise UserError(f"the weights were made for another source: their fingerprint is {made_for[:12]}…, this one's {data.fingerprint[:12]}…")
+        raise UserError(
+            f"the weights were made for another source: their fingerprint is {made_for[:12]}…, this one's {data.fingerprint[:12]}…"
+        )
     index, column = table.index, table.column("weight").double()
     if len(index) and (int(index.min()) < 0 or int(index.max()) >= len(data)):
         raise UserError(f"the weights name sample {int(index.max())}, but {data.name} has {len(data)} rows")
@@ -302,10 +311,9 @@ def _weights(given: str | Path | Table | None, data: DataSet) -> Tensor | None:
 
 def _record(cfg: RunConfig, data: DataSet, made: Method, weight: Tensor | None, command: str) -> dict[str, Any]:
     sees = sorted({"y"} | set(made.sees) | ({"bias"} if cfg.train.sampler == "balanced" else set()))
-    model = component(load_module("models", cfg.model_name), Model) if "." not in cfg.model_name else None
     resolved = config.flat(cfg) | {
         "method": dataclasses.asdict(made.cfg),
-        "model": dataclasses.asdict(config.build(model.Config, cfg.model)) if model else cfg.model,
+        "model": dataclasses.asdict(config.build(registry.load("models", cfg.model_name).Config, cfg.model)),
     }
     digest = None if weight is None else float((weight * torch.arange(1, len(weight) + 1)).sum())
     return {
@@ -349,7 +357,9 @@ def _claim(out: Path, record: dict[str, Any]) -> Run | None:
     ours = json.loads(dumps(record))
     for key in _IDENTITY:
         if there.get(key) != ours[key]:
-            raise UserError(f"{out} holds another run ({_difference(there.get(key), ours[key], key)}); choose another --out, or remove it")
+            raise UserError(
+                f"{out} holds another run ({_difference(there.get(key), ours[key], key)}); choose another --out, or remove it"
+            )
     return Run(out) if Run(out).finished else None
 
 

@@ -1,0 +1,67 @@
+"""Settings of the whole suite: hypothesis without a clock, no network, and small data sets that tests share."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from PIL import Image
+
+settings.register_profile("repo", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("repo")
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost", "0.0.0.0")
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    """A test that reaches out fails, whatever the machine allows."""
+    real = socket.socket.connect
+
+    def connect(self, address):
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in LOOPBACK:
+            raise OSError(f"tests have no network, not even {address}")
+        return real(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+
+
+@pytest.fixture
+def unskew(tmp_path):
+    """The real command line, in a process of its own, in an empty folder."""
+
+    def run(*words, expect=0, cwd=None, env=None, **kwargs):
+        done = subprocess.run(
+            [sys.executable, "-m", "unskew", *map(str, words)],
+            capture_output=True,
+            text=True,
+            cwd=cwd or tmp_path,
+            env=os.environ | {"OMP_NUM_THREADS": "1"} | (env or {}),
+            timeout=300,
+            **kwargs,
+        )
+        assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    return run
+
+
+def write_image(path: Path, colour, side=(32, 32), seed=0):
+    """A noisy patch of one colour."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    noise = np.random.default_rng(seed).integers(-20, 20, (*side, 3))
+    Image.fromarray(np.clip(np.array(colour) + noise, 0, 255).astype(np.uint8)).save(path)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two classes of twelve images."""
+    root = tmp_path / "photos"
+    for k in range(12):
+        write_image(root / "cat" / f"{k}.png", (200, 60, 60), seed=k)
+        write_image(root / "dog" / f"{k}.png", (60, 60, 200), seed=100 + k)
+    return root

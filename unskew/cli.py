@@ -1,0 +1,224 @@
+"""Verbs to functions. No logic here: read the words, call the function, print what it returns."""
+
+import errno
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, Optional
+
+import typer
+
+app = typer.Typer(
+    name="unskew",
+    help="Find the shortcuts in a labelled data set, measure them, repair the data, and train models that do not take them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Source = Annotated[
+    str, typer.Argument(help="Built-in name with settings (colored-mnist:ratio=0.99), folder, table, .npz, saved data set.")
+]
+Settings = Annotated[
+    Optional[list[str]], typer.Argument(metavar="[KEY=VALUE]...", help="Settings, e.g. train.epochs=10 optim.lr=0.01.")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random stream.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:0, mps.")]
+Label = Annotated[str, typer.Option(help="Label column; several, separated by commas, make a multi-label task.")]
+Bias = Annotated[Optional[list[str]], typer.Option(help="Bias column; may be given several times.")]
+Split = Annotated[str, typer.Option("--split", help="Split column.")]
+
+
+@app.command()
+def train(
+    source: Source,
+    settings: Settings = None,
+    method: Annotated[str, typer.Option(help="See: unskew list methods.")] = "erm",
+    model: Annotated[str, typer.Option(help="See: unskew list models. Chosen by the inputs if not given.")] = "",
+    weights: Annotated[Optional[Path], typer.Option(help="Table with a column weight, from unskew repair.")] = None,
+    recipe: Annotated[Optional[Path], typer.Option(help="TOML file with settings; words on the line win.")] = None,
+    out: Annotated[Path, typer.Option(help="Run folder.")] = Path("run"),
+    label: Label = "",
+    bias: Bias = None,
+    split: Split = "",
+    seed: Seed = 0,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Train a method into a run folder. Given again, it goes on where it stopped."""
+    from unskew import config
+    from unskew.train.run import train as verb
+
+    values: dict[str, Any] = config.recipe(recipe) if recipe else {}
+    values |= config.words(settings or []) | _columns(label, bias, split)
+    run = verb(
+        source, method, model=model, out=out, weights=weights, seed=seed, device=device, settings=values, command=_command()
+    )
+    _show({"run": str(run.path), **run.outcome}, json, f"{run.path}: done. Next: unskew evaluate {shlex.quote(str(run.path))}")
+
+
+@app.command()
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    on: Annotated[str, typer.Option(help="Another source with the same classes.")] = "",
+    split: Annotated[str, typer.Option(help="Which split to judge on.")] = "test",
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Judge a run: accuracy by (class, bias) group and the named averages."""
+    from unskew.evaluate.run import evaluate as verb
+    from unskew.report.text import group_table
+
+    found = verb(run, on or None, split=split, device=device)
+    _show(found.metrics, json, group_table(found))
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders; several stand side by side.")],
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    json: Json = False,
+) -> None:
+    """Write one page about one run or several, and the same as JSON."""
+    from unskew.report.run import report as verb
+
+    page = verb(runs, out)
+    _show({"page": str(page), "json": str(page.with_suffix(".json"))}, json, f"page: {page}")
+
+
+@app.command()
+def data(
+    name: Annotated[str, typer.Argument(help="See: unskew list data.")],
+    settings: Settings = None,
+    out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("data"),
+    how: Annotated[str, typer.Option("--as", help="npz (one array file), or images (class folders and metadata.csv).")] = "npz",
+    json: Json = False,
+) -> None:
+    """Write a built-in data set to disk."""
+    from unskew.data import load
+    from unskew.data._write import write
+
+    made = load(f"{name}:{','.join(settings or [])}")
+    place = write(made, out, how)
+    about = made.describe()
+    rows = ", ".join(f"{n} {s}" for s, n in about["rows"].items() if n)
+    _show({"out": str(place), **about}, json, f"{place}: {rows}; bias columns: {', '.join(made.bias_names) or 'none'}")
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[str, typer.Argument(help="methods, models, data, measures.")],
+    json: Json = False,
+) -> None:
+    """The names of all methods, models, data sets or measures."""
+    from unskew import registry
+    from unskew.errors import UserError, suggest
+
+    if kind not in registry.KINDS:
+        raise UserError(f"no list of {kind!r}{suggest(kind, registry.KINDS)}")
+    rows = {name: registry.card(kind, name).partition("\n")[0] for name in registry.names(kind)}
+    _show({kind: rows}, json, "\n".join(f"{name:16} {first}" for name, first in rows.items()))
+
+
+@app.command()
+def explain(
+    name: Annotated[str, typer.Argument(help="Name of a method, model, data set or measure.")],
+    json: Json = False,
+) -> None:
+    """The card of a component: equation, source, and how ours differs."""
+    from unskew import registry
+    from unskew.errors import UserError, suggest
+
+    for kind in registry.KINDS:
+        if name.replace("-", "_") in (n.replace("-", "_") for n in registry.names(kind)):
+            card = registry.card(kind, name)
+            return _show({"kind": kind, "name": name, "card": card}, json, card)
+    raise UserError(f"nothing is called {name!r}{suggest(name, (n for k in registry.KINDS for n in registry.names(k)))}")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the run and the page.")] = Path("demo-out"),
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """The whole pipe on a built-in biased digit set, minutes on two cores."""
+    from unskew.demo import demo as verb
+
+    found, text = verb(out, seed)
+    _show(found, json, text)
+
+
+def _columns(label: str, bias: list[str] | None, split: str) -> dict[str, Any]:
+    """--label, --bias and --split as the settings they stand for."""
+    named = {"data.label": label, "data.bias": ",".join(bias or []), "data.split": split}
+    return {key: value for key, value in named.items() if value}
+
+
+def _command() -> str:
+    return shlex.join(["unskew", *sys.argv[1:]])
+
+
+def _show(value: dict[str, Any], json: bool, text: str) -> None:
+    if os.environ.get("RANK", "0") != "0":
+        return
+    if json:
+        from unskew.files import dumps
+
+        text = dumps(value)
+    print(text)
+
+
+def _stop(status: int, text: str) -> NoReturn:
+    if os.environ.get("RANK", "0") == "0":
+        print(f"unskew: {' '.join(text.split())}", file=sys.stderr)
+    raise SystemExit(status)
+
+
+def main() -> None:
+    """Exit status 0: done; 2: the request or the input is wrong, said in one line; 1: anything else."""
+    from unskew import progress
+    from unskew.errors import UserError
+
+    if os.environ.get("RANK", "0") == "0":
+        progress.switch_on()
+    try:
+        app(standalone_mode=False)
+    except UserError as error:
+        _stop(2, str(error))
+    except KeyboardInterrupt:
+        _stop(130, "interrupted; give the same command again to go on")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+    except OSError as error:
+        _stop_on_disk_trouble(error)
+        raise
+    except Exception as error:
+        _stop_on_wrong_words(error)
+        raise
+
+
+def _stop_on_wrong_words(error: Exception) -> None:
+    """Complaints of the command-line parser. Recognised by shape: typer carries its own copy of click in some versions."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error.format_message())  # type: ignore[attr-defined]
+        raise SystemExit(2) from None
+    if type(error).__name__ == "Abort":
+        _stop(130, "interrupted; give the same command again to go on")
+    if hasattr(error, "format_message"):
+        _stop(2, f"{error.format_message()} See: unskew --help")
+
+
+_FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
+_FORBIDDEN = {errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR}
+
+
+def _stop_on_disk_trouble(error: OSError) -> None:
+    if error.errno in _FULL:
+        _stop(2, f"the disk is full ({error.strerror}); free some space and give the same command again")
+    if error.errno in _FORBIDDEN:
+        _stop(2, f"{error.filename}: {error.strerror}; choose another place")

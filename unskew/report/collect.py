@@ -1,0 +1,167 @@
+"""What a page says about a run, as plain data: the JSON first, the HTML is a view of it."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unskew import registry
+from unskew.data._dataset import DataSet
+from unskew.evaluate.run import Judgement, recall
+from unskew.records import Estimate, Groups, Run
+from unskew.report.pictures import thumbnails
+
+PICTURES = 12  # of each kind in a gallery
+AVERAGES = ("plain", "class_balanced", "group_mean", "worst_group", "aligned", "conflicting", "unbiased")
+
+
+def collect(run: Run) -> dict[str, Any]:
+    found = recall(run)
+    cfg = run.config
+    return {
+        "name": run.path.name,
+        "verdict": verdict(found.groups),
+        "method": cfg["config"]["method_name"],
+        "model": cfg["config"]["model_name"],
+        "seed": cfg["config"]["seed"],
+        "parameters": cfg["parameters"],
+        "data": cfg["data"],
+        "labels": cfg["labels"],
+        "selection": run.outcome["selection"],
+        "split": found.metrics["split"],
+        "aligned_rule": found.metrics["aligned_rule"],
+        "metrics": found.metrics,
+        "heat_map": heat_map(found.groups),
+        "curves": [row for row in run.log() if row["kind"] in ("train", "val", "test")],
+        "gallery": gallery(found),
+        "unreadable": run.outcome["unreadable"],
+        "command": cfg["command"],
+        "versions": cfg["versions"],
+        "processes": cfg["processes"],
+        "seconds": run.outcome["seconds"],
+        "steps": run.outcome["steps"],
+        "settings": cfg["config"],
+        "card": registry.card("methods", cfg["config"]["method_name"]),
+    }
+
+
+def percent(value: float, digits: int = 1) -> str:
+    return "undefined" if value is None or math.isnan(value) else f"{100 * value:.{digits}f} %"
+
+
+def verdict(groups: Groups) -> str:
+    """One sentence: does the model take the shortcut, and by how much."""
+    if not groups.bias_names:
+        worst = min(groups.cells, key=lambda c: c.accuracy)
+        return (
+            f"No bias column was given, so only classes can be compared: {percent(groups.plain.value)} of the rows are right, "
+            f"{percent(worst.accuracy)} in the weakest class, {groups.classes[worst.y]}."
+        )
+    names = " and ".join(groups.bias_names)
+    a, c = groups.aligned, groups.conflicting
+    if math.isnan(a.value) or math.isnan(c.value):
+        return (
+            f"Whether the model leans on {names} cannot be told from this split ({a.reason or c.reason}); "
+            f"{percent(groups.plain.value)} of the rows are right."
+        )
+    gap, low, high = difference(a, c)
+    figures = (
+        f"{percent(a.value)} right where {names} agrees with the class, {percent(c.value)} where it does not "
+        f"(difference {100 * gap:.1f} points, 95 % interval {100 * low:.1f} to {100 * high:.1f})."
+    )
+    if low > 0.05:
+        return f"The model takes the shortcut: {figures}"
+    if low > 0:
+        return f"The model leans a little on {names}: {figures}"
+    if high < 0:
+        return f"The model is worse where {names} agrees with the class: {figures}"
+    return f"No sign of the shortcut: {figures}"
+
+
+def difference(a: Estimate, b: Estimate) -> tuple[float, float, float]:
+    r"""a - b with Newcombe's interval, from the two Wilson intervals.
+
+    .. math::  \hat a - \hat b \ \mp\ \sqrt{(\hat a - l_a)^2 + (u_b - \hat b)^2}\ ,\quad \sqrt{(u_a - \hat a)^2 + (\hat b - l_b)^2}
+    """
+    gap = a.value - b.value
+    low = gap - math.hypot(a.value - a.low, b.high - b.value)
+    high = gap + math.hypot(a.high - a.value, b.value - b.low)
+    return gap, low, high
+
+
+def heat_map(groups: Groups) -> dict[str, Any] | None:
+    """Accuracy and n for every class (row) and bias value (column); only with one bias column."""
+    if len(groups.bias_names) != 1:
+        return None
+    return {
+        "bias": groups.bias_names[0],
+        "columns": list(groups.bias_values[0]),
+        "rows": list(groups.classes),
+        "accuracy": groups.matrix("accuracy").tolist(),
+        "n": groups.matrix("n").long().tolist(),
+        "aligned": [[c.y, c.bias[0]] for c in groups.cells if c.aligned],
+    }
+
+
+def gallery(found: Judgement) -> dict[str, Any]:
+    """Conflicting samples that the model got wrong and right; all samples if there is no bias."""
+    data = found.data
+    if len(data.shape) != 3:
+        return {"reason": "inputs are no images", "wrong": [], "right": []}
+    if data.multi_label:
+        return {"reason": "rows have several labels", "wrong": [], "right": []}
+    logits = found.predictions.column("logits")
+    guess = logits.argmax(1)
+    truth = data.y[found.rows]
+    shown = conflicting(found)
+    kind = "conflicting" if data.bias_names and bool(shown.any()) else "all"
+    shown = shown if kind == "conflicting" else torch.ones_like(shown)
+    sure = logits.softmax(1).amax(1)
+    out: dict[str, Any] = {"kind": kind, "reason": ""}
+    for name, mask in (("wrong", guess != truth), ("right", guess == truth)):
+        places = (mask & shown).nonzero().flatten()
+        places = places[sure[places].argsort(descending=True)]  # the surest errors tell most
+        places = _spread(places, truth[places], PICTURES)
+        rows = found.rows[places]
+        out[name] = [
+            {
+                "index": int(i),
+                "class": data.classes[int(t)],
+                "said": data.classes[int(g)],
+                "bias": _bias(data, int(i)),
+                "picture": p,
+            }
+            for i, t, g, p in zip(rows, truth[places], guess[places], thumbnails(data, rows), strict=True)
+        ]
+    return out
+
+
+def conflicting(found: Judgement) -> Tensor:
+    """Which judged rows have a bias that points away from their class."""
+    aligned, _ = found.data.aligned()
+    if aligned is None:
+        return torch.zeros(len(found.rows), dtype=torch.bool)
+    bias, y = found.data.bias[found.rows], found.data.y[found.rows]
+    known = (bias >= 0).all(1)
+    agrees = torch.stack([m[y, b.clamp(min=0)] for m, b in zip(aligned, bias.unbind(1), strict=True)]).all(0)
+    return known & ~agrees
+
+
+def _spread(places: Tensor, classes: Tensor, most: int) -> Tensor:
+    """The first of every class, then the second of every class, and so on: no class fills a gallery alone."""
+    seen: dict[int, int] = {}
+    rank = []
+    for c in classes.tolist():
+        rank.append(seen.get(c, 0))
+        seen[c] = seen.get(c, 0) + 1
+    order = torch.tensor(rank, dtype=torch.long).argsort(stable=True)
+    return places[order[:most]]
+
+
+def _bias(data: DataSet, index: int) -> str:
+    codes = data.bias[index].tolist()
+    return ", ".join(
+        f"{name} {values[c] if c >= 0 else 'missing'}"
+        for name, values, c in zip(data.bias_names, data.bias_values, codes, strict=True)
+    )

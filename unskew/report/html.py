@@ -1,0 +1,59 @@
+"""The page: Jinja with everything escaped, style inside, no script, no address outside the file."""
+
+import math
+import shlex
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from unskew.report import charts
+from unskew.report.collect import AVERAGES, percent
+
+_HERE = Path(__file__).parent
+MEANING = {
+    "plain": "over all rows",
+    "class_balanced": "mean over classes",
+    "group_mean": "mean over (class, bias) groups",
+    "worst_group": "lowest group of at least 30 rows",
+    "aligned": "rows whose bias points to their class",
+    "conflicting": "rows whose bias points elsewhere",
+    "unbiased": "mean over groups of more than 10 rows",
+}
+
+
+def render(content: dict[str, Any]) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"percent": _percent, "shade": shade, "command": _command}
+    runs = content["runs"]
+    return environment.get_template("page.html").render(
+        runs=runs,
+        version=content["unskew"],
+        style=Markup((_HERE / "page.css").read_text(encoding="utf-8")),
+        averages=AVERAGES,
+        meaning=MEANING,
+        loss=Markup(charts.curves(runs, "train")),
+        accuracy=Markup(charts.curves(runs, "val")),
+        isnan=lambda v: v is None or math.isnan(v),
+    )
+
+
+def _percent(value: float | None, digits: int = 1) -> str:
+    return "–" if value is None or math.isnan(value) else percent(value, digits)
+
+
+def _command(text: str | list[str]) -> str:
+    return text if isinstance(text, str) else shlex.join(text)
+
+
+def shade(value: float | None) -> str:
+    """Background of a heat-map cell: from brick (0) over sand to teal (1), dark text on all of them."""
+    if value is None or math.isnan(value):
+        return "background:#f1f3f5"
+    low, middle, high = (222, 110, 86), (246, 226, 183), (98, 178, 165)
+    a, b, t = (low, middle, 2 * value) if value < 0.5 else (middle, high, 2 * value - 1)
+    mixed = ",".join(str(round(p + (q - p) * t)) for p, q in zip(a, b, strict=True))
+    return f"background:rgb({mixed})"

@@ -1,0 +1,40 @@
+"""Small pictures inside the page."""
+
+import base64
+import io
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from unskew.data._dataset import DataSet
+
+SIDE = 64  # pixels of a thumbnail's longer side at most
+
+
+def thumbnails(data: DataSet, rows: Tensor) -> list[str]:
+    """Each row's image as a data: address, JPEG or PNG, whichever is smaller."""
+    raw, fine = data.inputs.rows(rows)
+    pixels = raw if raw.dtype == torch.uint8 else _stretch(raw)
+    return [_address(p) if ok else "" for p, ok in zip(pixels, fine.tolist(), strict=True)]
+
+
+def _stretch(x: Tensor) -> Tensor:
+    """Floats of unknown range to bytes, each image over its own range."""
+    flat = x.flatten(1)
+    low, high = flat.min(1).values, flat.max(1).values
+    shape = (-1, *[1] * (x.ndim - 1))
+    return ((x - low.view(shape)) / (high - low).clamp(min=1e-9).view(shape) * 255).round().to(torch.uint8)
+
+
+def _address(pixels: Tensor) -> str:
+    array = pixels.permute(1, 2, 0).numpy()
+    image = Image.fromarray(np.squeeze(array, 2) if array.shape[2] == 1 else array[:, :, :3])
+    image.thumbnail((SIDE, SIDE))
+    found = []
+    for kind in ("PNG", "JPEG"):
+        out = io.BytesIO()
+        image.save(out, kind, **({"quality": 85} if kind == "JPEG" else {"optimize": True}))
+        found.append((len(out.getvalue()), f"data:image/{kind.lower()};base64,{base64.b64encode(out.getvalue()).decode()}"))
+    return min(found)[1]

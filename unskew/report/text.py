@@ -1,0 +1,61 @@
+"""The group table as text for a terminal."""
+
+import math
+
+from unskew.evaluate.run import Judgement
+from unskew.records import Groups
+from unskew.report.collect import AVERAGES, percent, verdict
+from unskew.report.html import MEANING
+
+
+def group_table(found: Judgement) -> str:
+    groups = found.groups
+    lines = [verdict(groups), ""]
+    for name in AVERAGES:
+        e = getattr(groups, name)
+        shown = (
+            f"{percent(e.value):>9}  [{percent(e.low)}, {percent(e.high)}]  n {e.n}"
+            if not math.isnan(e.value)
+            else f"{'–':>9}  {e.reason}"
+        )
+        lines.append(f"{name:15} {shown:48} {MEANING[name]}")
+    several = [name for name in ("f1_macro", "average_precision") if found.metrics.get(name) is not None]
+    lines += [f"{name:17} {percent(found.metrics[name]):>7}" for name in several]
+    selection = found.metrics["selection"]
+    lines += ["", f"selected by {selection['rule']} (step {selection['step']}); {found.metrics['split']} split"]
+    lines += ["", *_matrix(groups)] if len(groups.bias_names) == 1 and len(groups.bias_values[0]) <= 12 else ["", *_rows(groups)]
+    if groups.without_bias:
+        lines.append(f"{groups.without_bias} rows have no bias value and are in no group")
+    return "\n".join(lines)
+
+
+def _matrix(groups: Groups) -> list[str]:
+    """Accuracy in per cent over n, classes down and bias values across."""
+    columns = groups.bias_values[0]
+    accuracy, n = groups.matrix("accuracy").tolist(), groups.matrix("n").long().tolist()
+    aligned = {(c.y, c.bias[0]) for c in groups.cells if c.aligned}
+    width = max(9, *(len(c) + 1 for c in columns))
+    side = max(5, *(len(c) for c in groups.classes))
+    lines = [f"accuracy in % / n by class (down) and {groups.bias_names[0]} (across), * = aligned"]
+    lines.append(" " * side + "".join(f"{c:>{width}}" for c in columns))
+    for y, name in enumerate(groups.classes):
+        cells = []
+        for b in range(len(columns)):
+            mark = "*" if (y, b) in aligned else ""
+            text = f"{mark}{100 * accuracy[y][b]:.0f}/{n[y][b]}" if n[y][b] else "–"
+            cells.append(f"{text:>{width}}")
+        lines.append(f"{name:>{side}}" + "".join(cells))
+    return lines
+
+
+def _rows(groups: Groups, most: int = 20) -> list[str]:
+    """The groups one a line, lowest accuracy first."""
+    cells = sorted(groups.cells, key=lambda c: c.accuracy)
+    lines = [f"{'group':32} {'n':>6} {'accuracy':>9}  95 % interval"]
+    for c in cells[:most]:
+        name = " × ".join([groups.classes[c.y], *(v[b] for v, b in zip(groups.bias_values, c.bias, strict=True))])
+        note = "  under 30 rows" if c.small else ""
+        lines.append(f"{name:32} {c.n:6} {percent(c.accuracy):>9}  {percent(c.low)} to {percent(c.high)}{note}")
+    if len(cells) > most:
+        lines.append(f"… and {len(cells) - most} more in the JSON")
+    return lines
