@@ -45,7 +45,7 @@ def test_every_parameter_gets_a_gradient_and_state_goes_round(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_wrong_shape_or_setting_is_said(name):
-    with pytest.raises(UserError, match="unknown setting 'model.nosuch'"):
+    with pytest.raises(UserError, match=r"unknown setting 'model\.nosuch'"):
         maker(name, {"nosuch": 1}, shape_for(name), 3)
     if name != "mlp":
         with pytest.raises(UserError, match="takes images"):

@@ -31,6 +31,11 @@ def rank() -> int:
     return td.get_rank() if td.is_available() and td.is_initialized() else 0
 
 
+def planned_world() -> int:
+    """How many processes `torchrun` has started, known before they have found each other."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def global_sum(t: Tensor) -> Tensor:
     """Sum of `t` over all processes, outside the graph."""
     total = t.detach().clone()
@@ -97,7 +102,7 @@ class Engine:
         from lightning_fabric import Fabric
         from lightning_fabric.strategies.ddp import DDPStrategy
 
-        processes = int(os.environ.get("WORLD_SIZE", "1"))
+        processes = planned_world()
         local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         accelerator, _, which = device.partition(":")
         if accelerator not in ("auto", "cpu", "cuda", "gpu", "mps"):
@@ -109,7 +114,7 @@ class Engine:
         if processes > 1:
             # Buffers are not broadcast at each step: a method that keeps state over ranks sums it itself. The option has two names.
             known = inspect.signature(DistributedDataParallel.__init__).parameters
-            still = {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
+            still: dict[str, Any] = {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
             strategy = DDPStrategy(find_unused_parameters=alternating, **still)
         self.fabric = Fabric(
             accelerator=cast(Any, accelerator),

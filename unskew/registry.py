@@ -10,8 +10,8 @@ from types import ModuleType
 
 from unskew.errors import UserError, suggest
 
-KINDS = ("methods", "models", "data", "measures", "repairs", "representations", "suites")
-_FOLDER = {"measures": "measure", "repairs": "repair", "suites": "bench"}
+KINDS = ("methods", "models", "data", "measures")
+_FOLDER = {"measures": "measure"}
 _HYPHENS = {"data", "models"}  # shown with hyphens; either spelling is understood
 
 

@@ -84,8 +84,10 @@ def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
                         f"{path}: array {name!r} cannot be used ({error}); save numbers or text, not objects"
                     ) from None
             return arrays
-    except (OSError, zipfile.BadZipFile, EOFError) as error:
-        raise UserError(f"{path}: not an .npz archive: {error}") from None
+    except (OSError, zipfile.BadZipFile, EOFError, ValueError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{path}: not an .npz archive") from None
 
 
 def as_inputs(x: np.ndarray[Any, Any], where: str) -> Tensor:

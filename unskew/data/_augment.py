@@ -76,7 +76,7 @@ def affine(u: Tensor, how: Augment) -> Tensor:
     .. math::  A = s \begin{pmatrix} f\cos\theta & -\sin\theta \\ f\sin\theta & \cos\theta \end{pmatrix},
                \quad s = \sqrt{\text{area}}, \quad f = \pm 1 \text{ the flip}
 
-    >>> affine(torch.full((1, 7), 0.5), PRESETS["none"])[0].tolist()
+    >>> affine(torch.full((1, 7), 0.5), PRESETS["none"])[0].abs().tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
     low, high = how.scale

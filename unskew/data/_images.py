@@ -31,8 +31,9 @@ def image_set(
     bias_values: tuple[tuple[str, ...], ...] = (),
     columns: pl.DataFrame | None = None,
     notes: Sequence[str] = (),
+    source: str = "",
 ) -> DataSet:
-    """`paths` are relative to `root`, one per row."""
+    """`paths` are relative to `root`, one per row; `source` is what the user named, if not `root`."""
     full = tuple(os.path.join(root, p) for p in paths)
     side, broken = choose_side(full, cfg.size)
     too_many_bad(broken, full, len(full), cfg.max_bad)
@@ -55,7 +56,7 @@ def image_set(
         notes = [*notes, f"{len(broken)} images cannot be decoded and are left out"]
     return DataSet(
         name=root.name or str(root),
-        source=str(root),
+        source=source or str(root),
         inputs=inputs,
         y=y,
         classes=classes,

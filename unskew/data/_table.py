@@ -35,7 +35,18 @@ def from_table(path: Path, cfg: "DataConfig") -> DataSet:
             f"{absent[0] + 1}; paths are relative to the table's folder"
         )
     return image_set(
-        path.parent, files, y, classes, split, splits, cfg, bias=bias, bias_values=values, columns=frame, notes=notes
+        path.parent,
+        files,
+        y,
+        classes,
+        split,
+        splits,
+        cfg,
+        bias=bias,
+        bias_values=values,
+        columns=frame,
+        notes=notes,
+        source=where,
     )
 
 

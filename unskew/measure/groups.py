@@ -48,11 +48,12 @@ def groups(
     >>> g.plain.value, g.group_mean.value, round(g.class_balanced.value, 2)
     (0.75, 0.6666666666666666, 0.75)
     """
+    if len(logits_or_predictions) != len(y) or (bias is not None and len(bias) != len(y)):
+        rows = "" if bias is None else f" and {len(bias)} bias values"
+        raise UserError(f"got {len(logits_or_predictions)} predictions, {len(y)} labels{rows}")
     right = _right(logits_or_predictions, y)
     label = y if y.ndim == 1 else torch.zeros(len(y), dtype=torch.long)
     codes = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias.reshape(len(y), -1).long()
-    if not (len(right) == len(label) == len(codes)):
-        raise UserError(f"got {len(right)} predictions, {len(label)} labels and {len(codes)} bias values")
     if classes is None:
         classes = [str(c) for c in range(int(label.max()) + 1 if len(label) else 0)]
     if y.ndim > 1:

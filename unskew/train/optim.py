@@ -62,7 +62,7 @@ def schedule_factor(cfg: OptimConfig, step: int, total: int, steps_per_epoch: in
     times (s + 1) / w during a warm-up of w steps.
 
     >>> schedule_factor(OptimConfig(schedule="cosine"), 50, 100, 10)
-    0.5000000000000001
+    0.5
     >>> schedule_factor(OptimConfig(schedule="milestones", milestones=("40%", "80%")), 90, 100, 10)
     0.010000000000000002
     """

@@ -323,7 +323,7 @@ def _record(cfg: RunConfig, data: DataSet, made: Method, weight: Tensor | None, 
         "weights": digest,
         "facts": dataclasses.asdict(made.facts),
         "parameters": sum(p.numel() for p in made.parameters()),
-        "processes": processes.world(),
+        "processes": processes.planned_world(),
         "command": command,
         "versions": versions(),
     }

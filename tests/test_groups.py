@@ -1,0 +1,100 @@
+"""Group accuracy and its averages against numbers worked out by hand and by statsmodels' formula for Wilson."""
+
+import math
+from fractions import Fraction
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given
+from scipy.stats import binomtest
+
+from unskew.errors import UserError
+from unskew.maths.groups import group_id, lift
+from unskew.maths.intervals import mean_of_proportions, wilson
+from unskew.measure import groups
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_group_id_is_a_bijection(sizes):
+    rows = torch.cartesian_prod(*(torch.arange(s) for s in sizes)).reshape(-1, len(sizes))
+    assert sorted(group_id(list(rows.unbind(1)), sizes).tolist()) == list(range(math.prod(sizes)))
+
+
+def test_group_id_refuses_a_code_out_of_range():
+    with pytest.raises(ValueError, match=r"0\.\.1"):
+        group_id([torch.tensor([0, 2])], [2])
+
+
+@given(st.integers(0, 60), st.integers(1, 60))
+def test_wilson_is_scipys(correct, n):
+    correct = min(correct, n)
+    expected = binomtest(correct, n).proportion_ci(method="wilson")
+    assert wilson(correct, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_mean_of_proportions_by_hand():
+    # 3/4 and 1/2; shrunk 4/6 and 2/4 give the variances (4/6)(2/6)/4 and (2/4)(2/4)/2.
+    error = 1.959963984540054 * math.sqrt(8 / 36 / 4 + 0.25 / 2) / 2
+    assert mean_of_proportions([3, 1], [4, 2]) == pytest.approx((0.625, max(0, 0.625 - error), min(1, 0.625 + error)))
+
+
+def test_averages_by_hand():
+    # (y, b): n, right.  (0,0): 40, 36   (0,1): 10, 2   (1,0): 8, 0   (1,1): 32, 32
+    cells = [(0, 0, 40, 36), (0, 1, 10, 2), (1, 0, 8, 0), (1, 1, 32, 32)]
+    y = torch.tensor([a for a, _, n, _ in cells for _ in range(n)])
+    b = torch.tensor([c for _, c, n, _ in cells for _ in range(n)])
+    guess = torch.tensor([a if k < r else 1 - a for a, _, n, r in cells for k in range(n)])
+    g = groups(guess, y, b, aligned=[torch.eye(2).bool()])
+    assert g.plain.value == pytest.approx(70 / 90)
+    assert g.class_balanced.value == pytest.approx(float((Fraction(38, 50) + Fraction(32, 40)) / 2))
+    assert g.group_mean.value == pytest.approx(float((Fraction(36, 40) + Fraction(2, 10) + 0 + 1) / 4))
+    assert g.worst_group.value == pytest.approx(36 / 40)  # the two lower groups have fewer than 30 rows
+    assert g.unbiased.value == pytest.approx((36 / 40 + 1) / 2)  # groups of more than 10 rows
+    assert g.aligned.value == pytest.approx(68 / 72)
+    assert g.conflicting.value == pytest.approx(2 / 18)
+    assert g.matrix().tolist() == [[0.9, 0.2], [0.0, 1.0]]
+    assert g.n.tolist() == [[40, 10], [8, 32]]
+    assert g.biased == g.aligned.value
+
+
+def test_logits_and_predictions_agree_and_order_does_not_matter():
+    torch.manual_seed(0)
+    y, b, logits = torch.randint(0, 3, (200,)), torch.randint(0, 2, (200,)), torch.randn(200, 3)
+    order = torch.randperm(200)
+    one, two = groups(logits, y, b).json(), groups(logits.argmax(1)[order], y[order], b[order]).json()
+    assert repr(one) == repr(two)
+
+
+def test_missing_bias_leaves_the_groups_but_not_the_plain_average():
+    g = groups(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 0]), torch.tensor([0, 1, -1]))
+    assert g.without_bias == 1
+    assert g.plain.n == 3
+    assert sum(c.n for c in g.cells) == 2
+
+
+def test_undefined_is_nan_with_a_reason():
+    g = groups(torch.tensor([0, 1]), torch.tensor([0, 1]))
+    assert math.isnan(g.aligned.value)
+    assert g.aligned.reason == "no bias column"
+    assert math.isnan(g.worst_group.value)
+    assert "30 rows" in g.worst_group.reason
+
+
+def test_several_bias_columns_make_their_intersections():
+    y = torch.tensor([0, 0, 1, 1])
+    bias = torch.tensor([[0, 0], [0, 1], [1, 1], [1, 1]])
+    g = groups(y, y, bias, aligned=[torch.eye(2).bool()] * 2)
+    assert [(c.y, c.bias, c.n) for c in g.cells] == [(0, (0, 0), 1), (0, (0, 1), 1), (1, (1, 1), 2)]
+    assert [c.aligned for c in g.cells] == [True, False, True]
+
+
+def test_lengths_that_differ_are_refused():
+    with pytest.raises(UserError, match="3 predictions, 2 labels"):
+        groups(torch.tensor([0, 1, 1]), torch.tensor([0, 1]))
+
+
+def test_lift_is_one_for_independent_columns():
+    y = torch.tensor([0, 0, 1, 1] * 5)
+    b = torch.tensor([0, 1, 0, 1] * 5)
+    torch.testing.assert_close(lift(y, b, 2, 2), torch.ones(2, 2, dtype=torch.float64))

@@ -1,0 +1,88 @@
+"""The rules of the tree: imports go one way, the command line starts fast, what the docs show is what happens."""
+
+import ast
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from unskew import registry
+from unskew.cli import app
+
+ROOT = Path(__file__).parent.parent
+# Lower may not import higher.
+LAYERS = [
+    {"errors", "files", "rng", "registry", "config", "progress", "verbs", "engine", "checkpoint"},
+    {"records"}, {"maths", "nn", "losses"}, {"data"}, {"measure"}, {"repair"}, {"representations"}, {"models"},
+    {"methods"}, {"evaluate"}, {"train"}, {"report", "bench"}, {"demo"}, {"cli"}, {"__main__"},
+]  # fmt: skip
+
+
+def level(part):
+    return next(k for k, layer in enumerate(LAYERS) if part in layer)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "unskew").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_down_one_way(path):
+    part = path.relative_to(ROOT / "unskew").parts[0].removesuffix(".py")
+    if part == "__init__":
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module] if node.module != "unskew" else [f"unskew.{a.name}" for a in node.names]
+        elif isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
+        for name in names:
+            if name.startswith("unskew.") and not name.startswith("unskew.__version__"):
+                assert level(name.split(".")[1]) <= level(part), f"{path} imports {name}"
+
+
+def test_help_answers_fast_and_imports_nothing_heavy():
+    code = "import sys, unskew.cli; print([m for m in ('torch', 'polars', 'numpy', 'sklearn', 'altair') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "unskew", "--help"], capture_output=True, check=True)
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.5
+
+
+def test_every_verb_has_help_and_every_component_a_card(unskew):
+    verbs = [c.name or c.callback.__name__ for c in app.registered_commands]
+    for verb in verbs:
+        assert "Usage" in unskew(verb, "--help").stdout
+    for kind in registry.KINDS:
+        for name in registry.names(kind):
+            card = registry.card(kind, name)
+            assert "Source: " in card, f"{kind} {name}"
+            assert "Differs: " in card, f"{kind} {name}"
+
+
+def test_readme_commands_exist():
+    text = (ROOT / "README.md").read_text()
+    verbs = {c.name or c.callback.__name__ for c in app.registered_commands}
+    used = set(re.findall(r"^ +unskew ([a-z]+)", text, re.MULTILINE))
+    assert used
+    assert used <= verbs
+    for target in re.findall(r"`?make ([a-z-]+)", text):
+        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
+
+
+def test_readme_python_runs(tmp_path, monkeypatch):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    space = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), space)
+
+
+def test_cli_page_is_what_the_command_line_says():
+    from docs.generate import cli_page
+
+    assert (ROOT / "docs" / "cli.md").read_text() == cli_page(), "run make docs"
