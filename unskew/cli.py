@@ -4,6 +4,7 @@ import errno
 import os
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, Optional
 
@@ -101,11 +102,16 @@ def data(
     from unskew.data import load
     from unskew.data._write import write
 
+    started = time.perf_counter()
     made = load(f"{name}:{','.join(settings or [])}")
     place = write(made, out, how)
-    about = made.describe()
+    about = {**made.describe(), "seconds": time.perf_counter() - started}
     rows = ", ".join(f"{n} {s}" for s, n in about["rows"].items() if n)
-    _show({"out": str(place), **about}, json, f"{place}: {rows}; bias columns: {', '.join(made.bias_names) or 'none'}")
+    _show(
+        {"out": str(place), **about},
+        json,
+        f"{place}: {rows}; bias columns: {', '.join(made.bias_names) or 'none'}; {about['seconds']:.1f} s",
+    )
 
 
 @app.command("list")

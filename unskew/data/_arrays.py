@@ -153,5 +153,9 @@ def write_arrays(data: DataSet, path: Path) -> None:
             arrays[name] = data.columns[name].to_numpy()
     if data.mean:
         arrays |= {"mean": np.array(data.mean), "std": np.array(data.std)}
-    with replacing(path) as part, open(part, "wb") as out:
-        np.savez(out, **arrays)
+    with replacing(path) as part, zipfile.ZipFile(part, "w", allowZip64=True) as out:
+        for name, array in arrays.items():
+            with out.open(f"{name}.npy", "w", force_zip64=True) as member:
+                whole = np.ascontiguousarray(array)
+                np.lib.format.write_array_header_2_0(member, np.lib.format.header_data_from_array_1_0(whole))
+                member.write(whole.data.cast("B") if whole.dtype.kind != "U" else whole.tobytes())  # no copy of the pixels

@@ -82,11 +82,12 @@ def _digits() -> Base:
 
 def read_idx(path: Path) -> Tensor:
     """The array of an IDX file of bytes."""
-    raw = path.read_bytes()
-    if len(raw) < 4 or raw[:3] != b"\0\0\x08":
+    raw = np.fromfile(path, dtype=np.uint8)
+    if len(raw) < 4 or raw[:3].tobytes() != b"\0\0\x08":
         raise UserError(f"{path} is not an IDX file of bytes")
-    sizes = np.frombuffer(raw, dtype=">i4", count=raw[3], offset=4)
-    body = np.frombuffer(raw, dtype=np.uint8, offset=4 + 4 * raw[3])
+    start = 4 + 4 * int(raw[3])
+    sizes = raw[4:start].view(">i4")
+    body = raw[start:]
     if body.size != sizes.prod():
         raise UserError(f"{path} is cut short: {body.size} of {sizes.prod()} bytes")
-    return torch.from_numpy(body.reshape(sizes).copy())
+    return torch.from_numpy(body.reshape(sizes))
