@@ -34,6 +34,31 @@ Split = Annotated[str, typer.Option("--split", help="Split column.")]
 
 
 @app.command()
+def audit(
+    source: Source,
+    settings: Settings = None,
+    representation: Annotated[Optional[list[str]], typer.Option(help="Only this one; may be given several times.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for page, JSON and scores.")] = Path("audit"),
+    label: Label = "",
+    bias: Bias = None,
+    split: Split = "",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Measure what gives the label away: colour, background, texture, file facts, columns. Needs no bias labels."""
+    from unskew import config
+    from unskew.audit.run import audit as verb
+    from unskew.report.text import audit_table
+
+    values = config.words(settings or []) | _columns(label, None, split)
+    named = [name for text in bias or [] for name in text.split(",")]
+    found = verb(
+        source, bias=named, representations=representation or [], out=out, seed=seed, settings=values, command=_command()
+    )
+    _show({"page": str(found.page), **found.json}, json, f"{audit_table(found.json)}\n\npage: {found.page.resolve()}")
+
+
+@app.command()
 def train(
     source: Source,
     settings: Settings = None,
@@ -192,7 +217,9 @@ def main() -> None:
     if os.environ.get("RANK", "0") == "0":
         progress.switch_on()
     try:
-        app(standalone_mode=False)
+        status = app(standalone_mode=False)
+        if isinstance(status, int) and status:  # an interrupt comes back as a number in some versions of typer
+            _stop(status, "interrupted; give the same command again to go on" if status == 130 else "stopped")
     except UserError as error:
         _stop(2, str(error))
     except KeyboardInterrupt:

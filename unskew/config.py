@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import tomllib
 import types
 import typing
@@ -100,7 +101,10 @@ def _items(value: Any) -> Sequence[Any]:
         return value if isinstance(value, Sequence) else [value]
     text = value.strip()
     if text.startswith("["):
-        loaded = json.loads(text)
+        try:
+            loaded = json.loads(text)
+        except json.JSONDecodeError:
+            raise UserError(f"{text!r} is not a list: write a,b,c or [a, b, c]") from None
         return loaded if isinstance(loaded, list) else [loaded]
     return [part.strip() for part in text.split(",") if part.strip()]
 
@@ -124,7 +128,7 @@ def _scalar(value: Any, hint: Any, name: str) -> Any:
                 raise wrong
             return int(value) if isinstance(value, int) else int(number)
         if hint is float:
-            if isinstance(value, bool):
+            if isinstance(value, bool) or not math.isfinite(float(value)):
                 raise wrong
             return float(value)
         if hint is str:
@@ -159,8 +163,8 @@ def recipe(path: Path) -> dict[str, Any]:
     """The settings of a TOML recipe, nested tables as they stand."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"no recipe {str(path)!r}") from None
+    except OSError as error:
+        raise UserError(f"no recipe {str(path)!r}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"recipe {str(path)!r} is not TOML: {error}") from None
 

@@ -1,5 +1,6 @@
 """`unskew demo`: watch a network take a shortcut, on digits that are inside the installed packages."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ def demo(out: Path, seed: int) -> tuple[dict[str, Any], str]:
     """Train plainly on digits whose colour tells the class, judge where it does not, write the page."""
     source = f"{SOURCE},seed={seed}"
     words = " ".join(f"{k}={v}" for k, v in SETTINGS.items())
-    command = f"unskew train {source} --method erm {words} --seed {seed} --out {out / 'erm'}"
+    command = f"unskew train {source} --method erm {words} --seed {seed} --out {shlex.quote(str(out / 'erm'))}"
     progress.say(f"1/3  {command}")
     run = train(source, "erm", out=out / "erm", seed=seed, settings=dict(SETTINGS), command=command)
     progress.say(f"2/3  unskew evaluate {run.path}")

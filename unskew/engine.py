@@ -95,6 +95,22 @@ def shard_of_batch(local_rows: int) -> tuple[int, slice]:
     return _global_rows, slice(rank(), None, world())
 
 
+def check_device(device: str) -> torch.device:
+    """The device of this name, or a word about why it cannot be had."""
+    kind, _, which = device.partition(":")
+    if kind not in ("auto", "cpu", "cuda", "mps") or (which and (kind != "cuda" or not which.isdigit())):
+        raise UserError(f"no device {device!r}; there are: auto, cpu, cuda, cuda:0, mps")
+    if kind == "cuda" and int(which or 0) >= torch.cuda.device_count():
+        raise UserError(
+            f"device {device!r} was asked for, but torch sees {torch.cuda.device_count()} CUDA devices; use --device cpu"
+        )
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise UserError("device 'mps' was asked for, but this machine has none; use --device cpu")
+    if kind == "auto":
+        kind = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    return torch.device(f"{kind}:{which}" if which else kind)
+
+
 class Engine:
     """Lightning Fabric behind the few calls the loop needs."""
 
@@ -104,11 +120,8 @@ class Engine:
 
         processes = planned_world()
         local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        check_device(device)
         accelerator, _, which = device.partition(":")
-        if accelerator not in ("auto", "cpu", "cuda", "gpu", "mps"):
-            raise UserError(f"no device {device!r}; there are: auto, cpu, cuda, cuda:0, mps")
-        if accelerator in ("cuda", "gpu") and not torch.cuda.is_available():
-            raise UserError(f"device {device!r} was asked for, but torch sees no CUDA device; use --device cpu")
         devices: Any = [int(which)] if which else local
         strategy: Any = "auto"
         if processes > 1:
@@ -142,6 +155,16 @@ class Engine:
         if not enabled or world() == 1:
             return nullcontext()
         return self.fabric.no_backward_sync(cast(Any, module), enabled=True)
+
+    @property
+    def scaler(self) -> dict[str, Any]:
+        """State of the gradient scaler of half precision; empty otherwise."""
+        return dict(self.fabric.strategy.precision.state_dict())
+
+    @scaler.setter
+    def scaler(self, state: dict[str, Any]) -> None:
+        if state:
+            self.fabric.strategy.precision.load_state_dict(state)
 
     def barrier(self) -> None:
         self.fabric.barrier()

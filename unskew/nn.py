@@ -40,6 +40,7 @@ class _SharedStatistics(nn.modules.batchnorm._BatchNorm):
         if engine.world() == 1 or not self.training:
             return super().forward(input)
         self._check_input_dim(input)  # type: ignore[no-untyped-call]
+        kind, input = input.dtype, input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
         dims = [0, *range(2, input.ndim)]
         count = torch.full((1,), input.numel() / input.shape[1], dtype=input.dtype, device=input.device)
         total = engine.global_sum(count)
@@ -57,7 +58,7 @@ class _SharedStatistics(nn.modules.batchnorm._BatchNorm):
         out = centred * torch.rsqrt(variance + self.eps).view(shape)
         if self.affine:
             out = out * self.weight.view(shape) + self.bias.view(shape)
-        return out
+        return out.to(kind)
 
 
 class BatchNorm1d(_SharedStatistics, nn.BatchNorm1d):

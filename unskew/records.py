@@ -67,6 +67,8 @@ class Table:
     def __post_init__(self) -> None:
         if "index" not in self.frame.columns:
             raise UserError(f"a table needs the column 'index', got {', '.join(self.frame.columns)}")
+        if not self.frame["index"].dtype.is_integer():
+            raise UserError(f"the column 'index' must hold whole numbers, this one holds {self.frame['index'].dtype}")
         if self.frame["index"].n_unique() != len(self.frame):
             raise UserError("a table has each sample id once, this one repeats some")
 
@@ -85,6 +87,8 @@ class Table:
         if series.dtype == pl.List or isinstance(series.dtype, (pl.List, pl.Array)):
             width = 0 if series.is_empty() else len(series[0])
             return torch.from_numpy(series.explode().to_numpy().copy()).reshape(len(series), width)
+        if not (series.dtype.is_numeric() or series.dtype == pl.Boolean):
+            raise UserError(f"column {name!r} must hold numbers, it holds {series.dtype}")
         return torch.from_numpy(series.to_numpy().copy())
 
     def save(self, path: Path) -> None:
@@ -217,6 +221,12 @@ class Run:
     def __post_init__(self) -> None:
         if not (self.path / "config.json").is_file():
             raise UserError(f"{str(self.path)!r} is not a run: it has no config.json; make one with unskew train")
+        try:
+            known = "config" in json.loads((self.path / "config.json").read_text(encoding="utf-8"))
+        except (json.JSONDecodeError, UnicodeDecodeError, TypeError):
+            known = False
+        if not known:
+            raise UserError(f"{str(self.path)!r} is not a run: its config.json is not unskew's")
 
     @property
     def config(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from types import ModuleType
 
 from unskew.errors import UserError, suggest
 
-KINDS = ("methods", "models", "data", "measures")
+KINDS = ("methods", "models", "data", "measures", "representations")
 _FOLDER = {"measures": "measure"}
 _HYPHENS = {"data", "models"}  # shown with hyphens; either spelling is understood
 
@@ -29,10 +29,10 @@ def names(kind: str) -> list[str]:
 def load(kind: str, name: str) -> ModuleType:
     """The module of one component."""
     if "." in name:
-        parent = name.rpartition(".")[0]
+        known = all(part.isidentifier() for part in name.split("."))
         try:
-            known = find_spec(parent) is not None and find_spec(name) is not None
-        except ModuleNotFoundError:
+            known = known and find_spec(name) is not None
+        except ImportError:
             known = False
         if not known:
             raise UserError(f"no module {name!r} on the Python path: a dotted name must be importable")

@@ -26,7 +26,13 @@ def from_arrays_file(path: Path, cfg: "DataConfig") -> DataSet:
     if x_name is None:
         raise UserError(f"{where}: no array 'x' or 'features'; it has {', '.join(arrays)}")
     x = arrays.pop(x_name)
-    meta = {k: arrays.pop(k) for k in ("mean", "std") if k in arrays}
+    if x.ndim < 2 or not len(x):
+        raise UserError(f"{where}: {x_name!r} has shape {x.shape}; rows and at least one number in each are needed")
+    # Written by `unskew data`: what the inputs are normalised with. Arrays of these names with a value per row are columns.
+    meta = {k: arrays.pop(k) for k in ("mean", "std") if k in arrays and arrays[k].ndim == 1 and len(arrays[k]) != len(x)}
+    channels = x.shape[-3] if x.ndim >= 4 else x.shape[-1]
+    if meta and (set(meta) != {"mean", "std"} or any(len(v) != channels or v.dtype.kind != "f" for v in meta.values())):
+        raise UserError(f"{where}: 'mean' and 'std' must both be there, with one number for each of the {channels} channels")
     names = {k: arrays.pop(k) for k in list(arrays) if k.startswith("values_") or k == "classes"}
     aligned = {k: torch.from_numpy(arrays.pop(k)) for k in list(arrays) if k.startswith("aligned_")}
     lengths = {k: len(a) if a.ndim else 0 for k, a in arrays.items()}
@@ -45,7 +51,7 @@ def from_arrays_file(path: Path, cfg: "DataConfig") -> DataSet:
     coded = [n for n in bias_names if f"values_{n}" in names]  # codes, where -1 stands for missing
     frame = frame.with_columns([pl.when(pl.col(n) >= 0).then(pl.col(n)).alias(n) for n in coded])
     bias, values = _columns.biases(frame, bias_names, where)
-    split, splits, notes = _columns.splits(frame, y, cfg, where)
+    split, splits, carved = _columns.splits(frame, y, cfg, where)
     y, classes = _named(y, classes, names.get("classes"), len(label) == 1)
     for k, name in enumerate(bias_names):
         bias[:, k], value = _named(bias[:, k], values[k], names.get(f"values_{name}"), True)
@@ -65,7 +71,7 @@ def from_arrays_file(path: Path, cfg: "DataConfig") -> DataSet:
         mean=tuple(meta["mean"].tolist()) if "mean" in meta else (),
         std=tuple(meta["std"].tolist()) if "std" in meta else (),
         columns=frame,
-        notes=tuple(notes),
+        carved=carved,
     )
 
 
@@ -73,8 +79,8 @@ def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays of an .npz; never unpickled."""
     try:
         with np.load(path, allow_pickle=False) as archive:
-            if not hasattr(archive, "files"):
-                raise UserError(f"{path}: not an .npz archive")
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise UserError(f"{path}: a single array, not an .npz archive with x and y")
             arrays = {}
             for name in archive.files:
                 try:
@@ -99,7 +105,10 @@ def as_inputs(x: np.ndarray[Any, Any], where: str) -> Tensor:
     if x.dtype.kind == "f" and not np.isfinite(x).all():
         rows = np.argwhere(~np.isfinite(x.reshape(len(x), -1)).all(1)).ravel()
         raise UserError(f"{where} has NaN or infinity in {len(rows)} rows, the first is row {rows[0]}")
-    t = torch.from_numpy(x if x.dtype == np.uint8 else x.astype(np.float32))
+    with np.errstate(over="ignore"):
+        t = torch.from_numpy(x if x.dtype == np.uint8 else x.astype(np.float32))
+    if t.dtype != torch.uint8 and not bool(torch.isfinite(t).all()):
+        raise UserError(f"{where} has numbers too large for 32-bit floats; scale them")
     if t.ndim == 3:
         t = t[:, None]
     if t.ndim >= 4 and t.shape[-1] in (1, 3) and t.shape[-3] not in (1, 3):
@@ -131,6 +140,8 @@ def _named(code: Tensor, found: tuple[str, ...], given: Any, single: bool) -> tu
     names = tuple(map(str, given.tolist()))
     if not single or code.ndim == 2:
         return code, names if len(names) == len(found) else found
+    if not all(f.isdigit() for f in found):
+        return code, found  # text already: the names given are of no use
     place = torch.tensor([int(f) for f in found] + [-1])  # -1, a missing value, picks the last
     if int(place.max()) >= len(names):
         raise UserError(f"label or bias code {int(place.max())} has no name: only {len(names)} are given")

@@ -26,11 +26,16 @@ def codes(series: pl.Series, where: str) -> tuple[Tensor, tuple[str, ...]]:
     >>> codes(pl.Series("a", ["x", None, "b"]), "t")
     (tensor([ 1, -1,  0]), ('b', 'x'))
     """
+    if series.dtype.is_nested():
+        raise UserError(f"{where}: column {series.name!r} holds {series.dtype}, not single values")
     if series.dtype.is_float():
         series = series.fill_nan(None)
         whole = series.drop_nulls()
-        if len(whole) and bool((whole == whole.round()).all()):
-            series = series.cast(pl.Int64)
+        if not bool((whole == whole.round()).all()):
+            raise UserError(f"{where}: column {series.name!r} holds fractions such as {whole[0]:g}; it must hold categories")
+        series = series.cast(pl.Int64)
+    if series.dtype == pl.Categorical or isinstance(series.dtype, pl.Enum):
+        series = series.cast(pl.String)
     if series.dtype == pl.String:
         series = series.str.strip_chars().replace("", None)
     values = series.drop_nulls().unique().sort()
@@ -106,14 +111,14 @@ def biases(frame: pl.DataFrame, names: Sequence[str], where: str) -> tuple[Tenso
     return torch.stack(found, 1), tuple(values)
 
 
-def splits(frame: pl.DataFrame, y: Tensor, cfg: "DataConfig", where: str) -> tuple[Tensor, tuple[str, ...], list[str]]:
-    """Split codes, names of the splits and notes; splits that are missing are carved out of the training rows."""
+def splits(frame: pl.DataFrame, y: Tensor, cfg: "DataConfig", where: str) -> tuple[Tensor, tuple[str, ...], tuple[str, ...]]:
+    """Split codes, names of the splits, and which of them were carved out of the training rows because the source has none."""
     if cfg.split:
         need(frame, cfg.split, "split", where)
     name = cfg.split or ("split" if "split" in frame.columns else "")
     if not name:
-        split, notes = carve_splits(y, torch.zeros(len(y), dtype=torch.long), cfg.holdout, cfg.seed)
-        return split, SPLITS, notes
+        split, carved = carve_splits(y, torch.zeros(len(y), dtype=torch.long), cfg.holdout, cfg.seed)
+        return split, SPLITS, carved
     words = [str(v).strip().lower() for v in frame[name].to_list()]
     extra = sorted({w for w in words if w not in _SPLIT_WORDS and w.startswith("test")})
     known = _SPLIT_WORDS | {w: 3 + k for k, w in enumerate(extra)}
@@ -121,9 +126,7 @@ def splits(frame: pl.DataFrame, y: Tensor, cfg: "DataConfig", where: str) -> tup
     if unknown is not None:
         raise UserError(f"{where}: row {unknown + 1} has split {frame[name][unknown]!r}; allowed: train, val, test")
     split = torch.tensor([known[w] for w in words])
-    if not bool((split == 0).any()):
-        raise UserError(f"{where}: no row of column {name!r} is train")
-    return split, (*SPLITS, *extra), []  # a given split is taken at its word: nothing is added to it
+    return split, (*SPLITS, *extra), ()  # a given split is taken at its word: nothing is added to it
 
 
 def need(frame: pl.DataFrame, name: str, role: str, where: str) -> None:

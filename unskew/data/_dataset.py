@@ -71,6 +71,8 @@ class DataSet:
     paths: tuple[str, ...] = ()  # of the files behind the rows, if there are files
     fingerprint: str = ""
     source: str = ""
+    reading: Any = None  # the DataConfig that it was read with
+    carved: tuple[str, ...] = ()  # splits that the source lacked and that were taken from its training rows
     notes: tuple[str, ...] = ()  # what was done on the way in that a reader should know
     unreadable: tuple[tuple[int, str], ...] = ()  # ids whose file could not be decoded, and why
 
@@ -166,7 +168,7 @@ class DataSet:
             return None, "none"
         if self.aligned_by_design is not None:
             return self.aligned_by_design, "as built"
-        train = self.rows("train")
+        train = self.rows("train") if self.has("train") else torch.arange(len(self))
         tables = []
         for column, size in zip(self.bias.unbind(1), self.bias_sizes, strict=True):
             known = train[column[train] >= 0]
@@ -206,14 +208,17 @@ class DataSet:
             "classes": list(self.classes),
             "multi_label": self.multi_label,
             "bias_columns": list(self.bias_names),
-            "notes": list(self.notes),
+            "notes": [
+                *self.notes,
+                *(f"the {name} split was taken from the training rows, class by class" for name in self.carved),
+            ],
         }
 
 
-def carve_splits(y: Tensor, split: Tensor, share: float, seed: int) -> tuple[Tensor, list[str]]:
+def carve_splits(y: Tensor, split: Tensor, share: float, seed: int) -> tuple[Tensor, tuple[str, ...]]:
     """Fill a missing val or test split from the training rows: `share` of every class, at least one row each."""
-    split, notes = split.clone(), []
-    for code, name in ((1, "val"), (2, "test")):
+    split, carved = split.clone(), []
+    for code, name in ((2, "test"), (1, "val")):  # a set too small for both gets the one it is judged on
         if bool((split == code).any()):
             continue
         train = (split == 0).nonzero().flatten()
@@ -225,6 +230,7 @@ def carve_splits(y: Tensor, split: Tensor, share: float, seed: int) -> tuple[Ten
         for c in torch.unique(label).tolist():
             rows = train[label == c]
             take.append(rows[: max(1, round(share * len(rows)))] if len(rows) > 2 else rows[:0])
-        split[torch.cat(take)] = code
-        notes.append(f"{name} split: {sum(map(len, take))} rows taken from train by class, seed {seed}")
-    return split, notes
+        if take and sum(map(len, take)):
+            split[torch.cat(take)] = code
+            carved.append(name)
+    return split, tuple(carved)

@@ -27,10 +27,24 @@ _FAILURES = (
 def decode(path: str, side: tuple[int, int]) -> Tensor:
     """One image as (3, H, W) uint8: turned upright, short side resized, centre cropped to `side` = (H, W)."""
     with Image.open(path) as opened:
-        image = ImageOps.exif_transpose(opened).convert("RGB")
+        image = to_rgb(ImageOps.exif_transpose(opened))
         if (image.height, image.width) != side:
             image = ImageOps.fit(image, (side[1], side[0]), Image.Resampling.BILINEAR)
         return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """Any picture as 8-bit RGB: deep greys are scaled, not cut off; what is transparent shows white."""
+    if image.mode.startswith("I") or image.mode == "F":
+        grey = np.asarray(image, dtype=np.float64)
+        top = float(grey.max(initial=0.0))
+        factor = 255.0 if image.mode == "F" and top <= 1 else 1.0 if top <= 255 and image.mode in ("I", "F") else 1 / 257
+        return Image.fromarray(np.clip(np.rint(grey * factor), 0, 255).astype(np.uint8)).convert("RGB")
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        clear = image.convert("RGBA")
+        white = Image.new("RGBA", clear.size, (255, 255, 255, 255))
+        return Image.alpha_composite(white, clear).convert("RGB")
+    return image.convert("RGB")
 
 
 def _size(path: str) -> tuple[int, int] | str:

@@ -14,7 +14,14 @@ from unskew.errors import UserError
 if TYPE_CHECKING:
     from unskew.data._sources import DataConfig
 
-_SPLIT_FOLDERS = {"train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "test": 2}
+_SPLIT_FOLDERS = {
+    "train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "testing": 2,
+}  # fmt: skip
+
+
+def is_result(path: Path) -> bool:
+    """A folder that unskew itself wrote: a run or an audit, not data."""
+    return (path / "audit.json").is_file() or ((path / "config.json").is_file() and (path / "log.jsonl").is_file())
 
 
 def from_folder(root: Path, cfg: "DataConfig") -> DataSet:
@@ -26,10 +33,13 @@ def from_folder(root: Path, cfg: "DataConfig") -> DataSet:
             f"{root}: no bias column {cfg.bias[0]!r}: a class folder has no columns; give a metadata.csv with file_name, "
             "label and the bias columns"
         )
-    children = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+    children = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith(".") and not is_result(p))
     if not children:
         raise UserError(f"{root}: an empty folder; a source has a folder per class with images in it")
     is_split = [c.name.lower() in _SPLIT_FOLDERS for c in children]
+    if any(is_split) and not all(is_split):
+        odd = children[is_split.index(False)].name
+        raise UserError(f"{root}: {odd!r} stands beside split folders; it must be train, val or test, or be moved away")
     parts = [(_SPLIT_FOLDERS[c.name.lower()], c) for c in children] if all(is_split) else [(0, root)]
     rows: list[tuple[str, str, int]] = []  # path, class, split
     for code, part in parts:
@@ -47,7 +57,6 @@ def from_folder(root: Path, cfg: "DataConfig") -> DataSet:
     place = {name: k for k, name in enumerate(classes)}
     y = torch.tensor([place[name] for _, name, _ in rows])
     split = torch.tensor([code for _, _, code in rows])
-    if not bool((split == 0).any()):
-        raise UserError(f"{root}: no train folder beside {', '.join(c.name for c in children)}")
-    split, notes = carve_splits(y, split, cfg.holdout, cfg.seed) if cfg.holdout else (split, [])
-    return image_set(root, [p for p, _, _ in rows], y, classes, split, SPLITS, cfg, notes=notes)
+    carve = bool(cfg.holdout) and bool((split == 0).any())
+    split, carved = carve_splits(y, split, cfg.holdout, cfg.seed) if carve else (split, ())
+    return image_set(root, [p for p, _, _ in rows], y, classes, split, SPLITS, cfg, carved=carved)

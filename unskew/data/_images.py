@@ -30,7 +30,7 @@ def image_set(
     bias: Tensor | None = None,
     bias_values: tuple[tuple[str, ...], ...] = (),
     columns: pl.DataFrame | None = None,
-    notes: Sequence[str] = (),
+    carved: tuple[str, ...] = (),
     source: str = "",
 ) -> DataSet:
     """`paths` are relative to `root`, one per row; `source` is what the user named, if not `root`."""
@@ -47,13 +47,13 @@ def image_set(
         readable = torch.ones(len(full), dtype=torch.bool)
         readable[list(broken)] = False
         inputs = Memory(x, readable if broken else None)
-    digest = hashlib.blake2b(repr((classes, splits, side)).encode(), digest_size=16)
+    bias = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias
+    digest = hashlib.sha256(repr((classes, splits, side, tuple(cfg.bias), bias_values)).encode("utf-8", "surrogateescape"))
     for path, name in zip(full, paths, strict=True):
-        digest.update(f"{name}\0{os.path.getsize(path)}\n".encode())
-    for part in (y, split):
+        digest.update(os.fsencode(name) + b"\0%d\n" % os.path.getsize(path))
+    for part in (y, split, bias):
         digest.update(part.contiguous().numpy().tobytes())
-    if broken:
-        notes = [*notes, f"{len(broken)} images cannot be decoded and are left out"]
+    notes = (f"{len(broken)} images cannot be decoded and are left out",) if broken else ()
     return DataSet(
         name=root.name or str(root),
         source=source or str(root),
@@ -62,12 +62,13 @@ def image_set(
         classes=classes,
         split=split,
         splits=splits,
-        bias=torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias,
+        bias=bias,
         bias_names=tuple(cfg.bias),
         bias_values=bias_values,
         columns=pl.DataFrame() if columns is None else columns,
         paths=full,
-        fingerprint=digest.hexdigest(),
-        notes=tuple(notes),
+        fingerprint=digest.hexdigest()[:32],
+        carved=carved,
+        notes=notes,
         unreadable=tuple(sorted(broken.items())),
     )

@@ -4,6 +4,7 @@ In memory a batch is one gather from a uint8 tensor. Streamed, worker processes 
 arithmetic (to float, augmentation, normalisation) is batched on the device, and a batch holds only the columns asked for.
 """
 
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,9 +47,9 @@ class Loader:
             whole = len(self.sampler.at(step))
             if not bool(fine.all()):
                 self.unreadable.update(index[~fine].tolist())
-                index, x = index[fine], x[fine]
-                if not len(index):
-                    continue
+                if bool(fine.any()):  # a batch of nothing but broken files stays, blank: every process must make every step
+                    index, x = index[fine], x[fine]
+                    whole = len(index) if engine.world() == 1 else whole
             with engine.batch_of(whole):
                 rows, mine = engine.shard_of_batch(len(index))
             ready = to_float(x.to(self.device, non_blocking=True), self.dtype)
@@ -91,6 +92,11 @@ def _as_is(batch: Any) -> Any:
     return batch
 
 
+def _deaf_to_interrupts(worker: int) -> None:
+    """Ctrl-C is the main process's to hear; a worker ends with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def stream_rows(inputs: Any, ids: Any, workers: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """(ids, inputs, readable) of each batch of ids, decoded ahead in worker processes, in order."""
     loader = torch.utils.data.DataLoader(
@@ -99,7 +105,7 @@ def stream_rows(inputs: Any, ids: Any, workers: int) -> Iterator[tuple[Tensor, T
         num_workers=workers,
         collate_fn=_as_is,
         prefetch_factor=4 if workers else None,
-        persistent_workers=False,
+        worker_init_fn=_deaf_to_interrupts if workers else None,
     )
     yield from loader
 
@@ -119,7 +125,7 @@ def normalise(x: Tensor, data: DataSet) -> Tensor:
 
 
 def rows_in_order(
-    data: DataSet, rows: Tensor, batch: int, *, workers: int = 0, dtype: torch.dtype = torch.float32
+    data: DataSet, rows: Tensor, batch: int, *, workers: int = 0, dtype: torch.dtype = torch.float32, normalised: bool = True
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """(ids, inputs ready for a network) of these rows, in order, those that cannot be decoded left out."""
     chunks = list(torch.split(rows, batch))
@@ -131,4 +137,5 @@ def rows_in_order(
         if not bool(fine.all()):
             index, x = index[fine], x[fine]
         if len(index):
-            yield index, normalise(to_float(x, dtype), data)
+            ready = to_float(x, dtype)
+            yield index, normalise(ready, data) if normalised else ready

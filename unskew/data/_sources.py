@@ -9,7 +9,7 @@ from typing import Any, Literal
 from unskew import config, registry
 from unskew.data._arrays import from_arrays_file
 from unskew.data._dataset import DataSet
-from unskew.data._folder import from_folder
+from unskew.data._folder import from_folder, is_result
 from unskew.data._hugging_face import from_saved, is_saved
 from unskew.data._noise import with_noise
 from unskew.data._table import from_table
@@ -65,12 +65,21 @@ def load(source: Any, cfg: DataConfig | None = None, **settings: Any) -> DataSet
         raise UserError(f"a source is a name, a path or a torch Dataset with a length, got {type(source).__name__}")
     if cfg.bias and tuple(cfg.bias) != data.bias_names:
         data = data.only_bias(cfg.bias)
+    if not isinstance(source, DataSet):
+        data = dataclasses.replace(data, reading=cfg)
     return with_noise(data, cfg.noise, cfg.seed)
 
 
 def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
-    path = Path(text).expanduser()
+    built_in = text.partition(":")[0].replace("_", "-") in registry.names("data")
+    if built_in and ":" in text:
+        return _built_in(text, cfg)
+    path = Path(text).expanduser().absolute()  # a run is judged from wherever the user stands then
+    if built_in and (not path.exists() or is_result(path)):
+        return _built_in(text, cfg)
     if path.is_dir():
+        if is_result(path):
+            raise UserError(f"{text} is a run or an audit, not data; give the source it was made from")
         if is_saved(path):
             return from_saved(path, cfg), cfg
         if (path / "data.npz").is_file():  # what `unskew data` writes
@@ -89,7 +98,8 @@ def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
 
 def _built_in(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
     name, _, settings = text.partition(":")
-    if "." not in name and name.replace("_", "-") not in registry.names("data"):
+    looks_like_a_file = "/" in name or Path(name).suffix in {*TABLES, ".npz", ".npy"}
+    if looks_like_a_file or ("." not in name and name.replace("_", "-") not in registry.names("data")):
         raise UserError(
             f"no such source {text!r}: neither a file, a folder nor a built-in data set{suggest(name, registry.names('data'))}"
         )
@@ -97,7 +107,9 @@ def _built_in(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
     values = config.words(_pieces(settings))
     noise = values.pop("noise", None)
     if noise is not None:
-        cfg = dataclasses.replace(cfg, noise=config.read(noise, float, "noise"))
+        # Repeats with another seed of the set get other flips too.
+        seed = config.read(values.get("seed", cfg.seed), int, "seed")
+        cfg = dataclasses.replace(cfg, noise=config.read(noise, float, "noise"), seed=seed)
     made = config.build(module.Config, values)
     data = module.make(made)
     return dataclasses.replace(data, source=text), cfg

@@ -26,7 +26,7 @@ def from_table(path: Path, cfg: "DataConfig") -> DataSet:
         raise UserError(f"{where}: no path column; one of {', '.join(PATH_NAMES)} is needed, it has {', '.join(frame.columns)}")
     y, classes = _columns.labels(frame, cfg, where)
     bias, values = _columns.biases(frame, cfg.bias, where)
-    split, splits, notes = _columns.splits(frame, y, cfg, where)
+    split, splits, carved = _columns.splits(frame, y, cfg, where)
     files = [str(p) if p is not None else "" for p in frame[name].to_list()]
     absent = [k for k, p in enumerate(files) if not p or not (path.parent / p).is_file()]
     if absent:
@@ -45,7 +45,7 @@ def from_table(path: Path, cfg: "DataConfig") -> DataSet:
         bias=bias,
         bias_values=values,
         columns=frame,
-        notes=notes,
+        carved=carved,
         source=where,
     )
 

@@ -13,6 +13,7 @@ from unskew import progress
 from unskew.data import _columns
 from unskew.data._arrays import as_inputs
 from unskew.data._dataset import DataSet, Memory
+from unskew.data._files import to_rgb
 from unskew.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def from_torch(source: Any, cfg: "DataConfig") -> DataSet:
     frame = pl.DataFrame(columns, infer_schema_length=None)
     x, readable = stack(xs, cfg, type(source).__name__)
     bias_given = "bias" in frame.columns and not cfg.bias
-    return from_rows(x, frame, type(source).__name__, "torch Dataset", cfg, readable, ("bias",) if bias_given else ())
+    return from_rows(x, frame, type(source).__name__, "", cfg, readable, ("bias",) if bias_given else ())
 
 
 def from_rows(
@@ -54,7 +55,7 @@ def from_rows(
     y, classes = _columns.labels(frame, cfg, name)
     bias_names = cfg.bias or bias_names
     bias, values = _columns.biases(frame, bias_names, name)
-    split, splits, notes = _columns.splits(frame, y, cfg, name)
+    split, splits, carved = _columns.splits(frame, y, cfg, name)
     return DataSet(
         name=name,
         source=source,
@@ -67,7 +68,7 @@ def from_rows(
         bias_names=tuple(bias_names),
         bias_values=values,
         columns=frame,
-        notes=tuple(notes),
+        carved=carved,
     )
 
 
@@ -103,7 +104,7 @@ def stack_pictures(pictures: Iterable[Image.Image], n: int, cfg: "DataConfig", w
     """PIL images as one uint8 tensor, of the first one's size unless `data.size` says otherwise."""
     x: Tensor | None = None
     for k, picture in enumerate(pictures):
-        image = ImageOps.exif_transpose(picture).convert("RGB")
+        image = to_rgb(ImageOps.exif_transpose(picture))
         if x is None:
             side = (cfg.size, cfg.size) if cfg.size else (image.height, image.width)
             x = torch.zeros(n, 3, *side, dtype=torch.uint8)

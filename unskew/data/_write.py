@@ -17,6 +17,9 @@ from unskew.files import write_json
 
 def write(data: DataSet, out: Path, how: str) -> Path:
     """`how` is npz or images. The folder appears whole or not at all."""
+    if how not in ("npz", "images"):
+        raise UserError(f"--as {how}: must be npz or images")
+    out = out.absolute()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out} exists and is not empty; choose another --out")
     part = out.with_name(f".{out.name}.{os.getpid()}.part")

@@ -37,6 +37,8 @@ class Config:
             raise UserError(f"bias={self.bias}: must lie in [0, 1]")
         if len(self.shares) < 2 or min(self.shares) <= 0 or abs(sum(self.shares) - 1) > 1e-6:
             raise UserError(f"shares={self.shares}: at least two positive numbers that sum to 1")
+        if self.extra < 0:
+            raise UserError(f"extra={self.extra}: must not be negative")
         if self.rows < 10 * len(self.shares):
             raise UserError(f"rows={self.rows}: at least ten per class")
 

@@ -30,6 +30,8 @@ class Config:
     def __post_init__(self) -> None:
         if self.rows < 30:
             raise UserError(f"rows={self.rows}: the toy needs at least 30")
+        if min(self.width_bias, self.width_signal, self.scale) < 0:
+            raise UserError("width_bias, width_signal and scale must not be negative")
 
 
 def make(cfg: Config) -> DataSet:

@@ -11,6 +11,7 @@ from torch import Tensor
 from unskew import checkpoint, config
 from unskew.data._dataset import DataSet
 from unskew.data._sources import DataConfig, load
+from unskew.engine import check_device
 from unskew.errors import UserError
 from unskew.evaluate.predict import predict
 from unskew.files import write_json
@@ -33,26 +34,52 @@ class Judgement:
 
 
 def open_run(run: Run, source: Any = None) -> tuple[Method, DataSet]:
-    """The trained method of a run and its data set, or another `source` with the same classes."""
+    """The trained method of a run and its data set, or another `source` with classes that the run knows."""
     record = run.config
-    cfg = record["config"]
-    named = record["data"]["source"]
-    reading = config.build(DataConfig, cfg["data"], "data.")
-    own = source is None
-    if own and not named:
-        raise UserError(f"{run.path} was trained on data from Python: give it again as `source`")
-    data = load(named if own else source, reading)
-    if own and data.fingerprint != record["data"]["fingerprint"]:
-        raise UserError(f"{named} has changed since {run.path} was trained on it; name the data to judge on with --on")
-    if list(data.classes) != record["data"]["classes"] or list(data.shape) != record["data"]["shape"]:
-        raise UserError(
-            f"{data.name} has classes {', '.join(data.classes[:5])} and shape {data.shape}; the run was trained for "
-            f"{', '.join(record['data']['classes'][:5])} and {tuple(record['data']['shape'])}"
-        )
     run.outcome  # noqa: B018 - raises if the run is not finished
+    data = own_data(run) if source is None else other_data(run, source)
     method = _rebuild(record)
     checkpoint.load_weights(run.path / "model.safetensors", method)
     return method.eval(), data
+
+
+def own_data(run: Run) -> DataSet:
+    """The data set a run was trained on, unchanged since."""
+    record = run.config
+    named = record["data"]["source"]
+    if not named:
+        raise UserError(f"{run.path} was trained on data from Python: give it again, as `on`")
+    data = load(named, config.build(DataConfig, record["config"]["data"], "data."))
+    if data.fingerprint != record["fingerprint"]:
+        raise UserError(f"{named} has changed since {run.path} was trained on it; name the data to judge on with --on")
+    return data
+
+
+def other_data(run: Run, source: Any) -> DataSet:
+    """Another source, its labels in the run's codes, its aligned pairs those of the run's training rows."""
+    record = run.config
+    reading = config.build(DataConfig, record["config"]["data"], "data.")
+    try:
+        data = load(source, reading)
+    except UserError as error:
+        if "no bias column" not in str(error):
+            raise
+        data = load(source, dataclasses.replace(reading, bias=()))  # judged without groups
+    known = record["data"]["classes"]
+    strange = [c for c in data.classes if c not in known]
+    if strange or list(data.shape) != record["data"]["shape"]:
+        what = f"class {strange[0]!r}, which the run does not know" if strange else f"shape {data.shape}"
+        raise UserError(f"{data.name} has {what}; it was trained for {', '.join(known[:8])} and {tuple(record['data']['shape'])}")
+    place = torch.tensor([known.index(c) for c in data.classes])
+    y = torch.zeros(len(data), len(known)).index_copy_(1, place, data.y) if data.multi_label else place[data.y]
+    pairs = record["alignment"]["pairs"]
+    aligned = None
+    if data.bias_names and all(name in pairs for name in data.bias_names):
+        aligned = tuple(
+            torch.tensor([[[c, v] in pairs[name] for v in values] for c in known])
+            for name, values in zip(data.bias_names, data.bias_values, strict=True)
+        )
+    return dataclasses.replace(data, y=y, classes=tuple(known), aligned_by_design=aligned)
 
 
 def _rebuild(record: dict[str, Any]) -> Method:
@@ -73,10 +100,11 @@ def _rebuild(record: dict[str, Any]) -> Method:
 def evaluate(run: Run | str | Path, on: Any = None, *, split: str = "test", device: str = "auto") -> Judgement:
     """One forward pass over a split; predictions and metrics go into the run's folder."""
     run = run if isinstance(run, Run) else Run(Path(run))
+    target = check_device(device)
     method, data = open_run(run, on)
-    target = "cuda" if device == "auto" and torch.cuda.is_available() else "cpu" if device == "auto" else device
-    workers = run.config["config"]["data"]["workers"]
-    index, logits = predict(method.to(target), data, data.rows(split), workers=workers)
+    # A source without splits of its own is judged whole: none of its rows was trained on.
+    rows = data.rows(split) if on is None or split not in data.carved else torch.arange(len(data))
+    index, logits = predict(method.to(target), data, rows, workers=run.config["config"]["data"]["workers"])
     table = Table(
         pl.DataFrame({"index": index.numpy(), "y": data.y[index].tolist(), "logits": logits.tolist()}),
         {"name": "evaluate", "run": str(run.path), "fingerprint": data.fingerprint, "split": split},
@@ -88,14 +116,13 @@ def evaluate(run: Run | str | Path, on: Any = None, *, split: str = "test", devi
     return found
 
 
-def recall(run: Run, split: str = "test") -> Judgement:
+def recall(run: Run, split: str = "test", on: Any = None) -> Judgement:
     """The judgement of a run from its saved predictions; made now if it has none."""
     path = run.path / "predictions" / f"{split}.parquet"
-    if not path.is_file():
-        return evaluate(run, split=split)
+    if on is not None or not path.is_file():
+        return evaluate(run, on, split=split)
     table = Table.read(path)
-    record = run.config
-    data = load(record["data"]["source"], config.build(DataConfig, record["config"]["data"], "data."))
+    data = own_data(run)
     if data.fingerprint != table.made_by.get("fingerprint"):
         raise UserError(f"{data.source} has changed since {run.path} was judged on it")
     return _judgement(run, data, table, split)
@@ -113,7 +140,7 @@ def _judgement(run: Run, data: DataSet, table: Table, split: str) -> Judgement:
         "on": data.source or data.name,
         "selection": run.outcome["selection"],
         "labels": run.config["labels"],
-        "aligned_rule": data.aligned()[1],
+        "aligned_rule": run.config["alignment"]["rule"],
         **found.json(),
         **({"by_bias": {name: g.json() for name, g in by_bias.items()}} if by_bias else {}),
         **multi_label_metrics(logits, data, index),

@@ -1,5 +1,35 @@
-"""One file, one measure: plain functions on arrays, tensors and records."""
+"""One file, one measure: plain functions on arrays, tensors and records. All judge on rows they were not fitted on."""
 
+from unskew.measure.association import association
+from unskew.measure.bias_dependency import bias_dependency
+from unskew.measure.cross_dataset import cross_dataset
 from unskew.measure.groups import groups
+from unskew.measure.hsic import hsic, hsic_test
+from unskew.measure.leakage import (
+    Attack,
+    bias_amplification,
+    dataset_leakage,
+    dataset_leakage_at,
+    model_leakage,
+)
+from unskew.measure.representation_bias import representation_bias
+from unskew.measure.temporal_structure import temporal_structure_score
+from unskew.measure.texture_clusters import cluster_accuracy, texture_clusters
 
-__all__ = ["groups"]
+__all__ = [
+    "Attack",
+    "association",
+    "bias_amplification",
+    "bias_dependency",
+    "cluster_accuracy",
+    "cross_dataset",
+    "dataset_leakage",
+    "dataset_leakage_at",
+    "groups",
+    "hsic",
+    "hsic_test",
+    "model_leakage",
+    "representation_bias",
+    "temporal_structure_score",
+    "texture_clusters",
+]

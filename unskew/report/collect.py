@@ -1,6 +1,7 @@
 """What a page says about a run, as plain data: the JSON first, the HTML is a view of it."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,15 +14,26 @@ from unskew.records import Estimate, Groups, Run
 from unskew.report.pictures import thumbnails
 
 PICTURES = 12  # of each kind in a gallery
+MOST_COLUMNS = 40  # of a heat map
 AVERAGES = ("plain", "class_balanced", "group_mean", "worst_group", "aligned", "conflicting", "unbiased")
 
 
-def collect(run: Run) -> dict[str, Any]:
-    found = recall(run)
+def short_names(runs: Sequence[Run]) -> list[str]:
+    """The shortest ends of the runs' paths that tell them apart."""
+    parts = [run.path.absolute().parts for run in runs]
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(p[-depth:]) for p in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{name} ({k + 1})" for k, name in enumerate(names)]  # the same run given twice
+
+
+def collect(run: Run, on: Any = None) -> dict[str, Any]:
+    split = "test" if on is not None or run.config["data"]["rows"].get("test") else "val"
+    found = recall(run, split, on)
     cfg = run.config
     return {
-        "name": run.path.name,
-        "verdict": verdict(found.groups),
+        "verdict": verdict(found.groups, found.data.multi_label),
         "method": cfg["config"]["method_name"],
         "model": cfg["config"]["model_name"],
         "seed": cfg["config"]["seed"],
@@ -32,7 +44,8 @@ def collect(run: Run) -> dict[str, Any]:
         "split": found.metrics["split"],
         "aligned_rule": found.metrics["aligned_rule"],
         "metrics": found.metrics,
-        "heat_map": heat_map(found.groups),
+        "heat_maps": [m for m in map(heat_map, found.by_bias.values() or [found.groups]) if m],
+        "by_bias": {name: verdict(g, found.data.multi_label) for name, g in found.by_bias.items()},
         "curves": [row for row in run.log() if row["kind"] in ("train", "val", "test")],
         "gallery": gallery(found),
         "unreadable": run.outcome["unreadable"],
@@ -50,21 +63,20 @@ def percent(value: float, digits: int = 1) -> str:
     return "undefined" if value is None or math.isnan(value) else f"{100 * value:.{digits}f} %"
 
 
-def verdict(groups: Groups) -> str:
+def verdict(groups: Groups, multi_label: bool = False) -> str:
     """One sentence: does the model take the shortcut, and by how much."""
-    if not groups.bias_names:
-        worst = min(groups.cells, key=lambda c: c.accuracy)
-        return (
-            f"No bias column was given, so only classes can be compared: {percent(groups.plain.value)} of the rows are right, "
-            f"{percent(worst.accuracy)} in the weakest class, {groups.classes[worst.y]}."
-        )
+    right = f"{percent(groups.plain.value)} of the {'labels' if multi_label else 'rows'} are right"
     names = " and ".join(groups.bias_names)
+    if multi_label:
+        span = ", ".join(f"{percent(c.accuracy)} for {_values(groups, c.bias)}" for c in groups.cells[:6]) if names else ""
+        return f"Rows have several labels: {right}{': ' + span if span else ''}."
+    if not names:
+        worst = min(groups.cells, key=lambda c: c.accuracy)
+        weakest = f"{percent(worst.accuracy)} in the weakest class, {groups.classes[worst.y]}"
+        return f"No bias column was given, so only classes can be compared: {right}, {weakest}."
     a, c = groups.aligned, groups.conflicting
     if math.isnan(a.value) or math.isnan(c.value):
-        return (
-            f"Whether the model leans on {names} cannot be told from this split ({a.reason or c.reason}); "
-            f"{percent(groups.plain.value)} of the rows are right."
-        )
+        return f"Whether the model leans on {names} cannot be told from this split ({a.reason or c.reason}); {right}."
     gap, low, high = difference(a, c)
     figures = (
         f"{percent(a.value)} right where {names} agrees with the class, {percent(c.value)} where it does not "
@@ -76,7 +88,13 @@ def verdict(groups: Groups) -> str:
         return f"The model leans a little on {names}: {figures}"
     if high < 0:
         return f"The model is worse where {names} agrees with the class: {figures}"
-    return f"No sign of the shortcut: {figures}"
+    if high < 0.05:
+        return f"No sign of the shortcut: {figures}"
+    return f"Too few rows to tell whether the model takes the shortcut: {figures}"
+
+
+def _values(groups: Groups, codes: Sequence[int]) -> str:
+    return " × ".join(v[c] for v, c in zip(groups.bias_values, codes, strict=True))
 
 
 def difference(a: Estimate, b: Estimate) -> tuple[float, float, float]:
@@ -92,7 +110,7 @@ def difference(a: Estimate, b: Estimate) -> tuple[float, float, float]:
 
 def heat_map(groups: Groups) -> dict[str, Any] | None:
     """Accuracy and n for every class (row) and bias value (column); only with one bias column."""
-    if len(groups.bias_names) != 1:
+    if len(groups.bias_names) != 1 or len(groups.bias_values[0]) > MOST_COLUMNS:
         return None
     return {
         "bias": groups.bias_names[0],

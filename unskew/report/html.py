@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from unskew.report import charts
@@ -23,22 +23,31 @@ MEANING = {
 }
 
 
-def render(content: dict[str, Any]) -> str:
-    environment = Environment(
-        loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+def environment(package: str = "unskew.report") -> Environment:
+    """Templates of a package, everything escaped, an unknown name an error."""
+    made = Environment(
+        loader=PackageLoader(package, ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"percent": _percent, "shade": shade, "command": _command}
+    made.filters |= {"percent": _percent, "shade": shade, "warmth": warmth, "command": _command}
+    return made
+
+
+def style() -> Markup:
+    return Markup((_HERE / "page.css").read_text(encoding="utf-8"))
+
+
+def render(content: dict[str, Any]) -> str:
     runs = content["runs"]
-    return environment.get_template("page.html").render(
+    return environment().get_template("page.html").render(
         runs=runs,
         version=content["unskew"],
-        style=Markup((_HERE / "page.css").read_text(encoding="utf-8")),
+        style=style(),
         averages=AVERAGES,
         meaning=MEANING,
         loss=Markup(charts.curves(runs, "train")),
         accuracy=Markup(charts.curves(runs, "val")),
         isnan=lambda v: v is None or math.isnan(v),
-    )
+    )  # fmt: skip
 
 
 def _percent(value: float | None, digits: int = 1) -> str:
@@ -56,4 +65,13 @@ def shade(value: float | None) -> str:
     low, middle, high = (222, 110, 86), (246, 226, 183), (98, 178, 165)
     a, b, t = (low, middle, 2 * value) if value < 0.5 else (middle, high, 2 * value - 1)
     mixed = ",".join(str(round(p + (q - p) * t)) for p, q in zip(a, b, strict=True))
+    return f"background:rgb({mixed})"
+
+
+def warmth(value: float | None) -> str:
+    """Background of a share that is better low: white (0) to brick (1)."""
+    if value is None or math.isnan(value):
+        return "background:#f1f3f5"
+    t = min(max(value, 0.0), 1.0)
+    mixed = ",".join(str(round(250 + (q - 250) * t)) for q in (222, 110, 86))
     return f"background:rgb({mixed})"

@@ -3,7 +3,6 @@
 import base64
 import io
 
-import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
@@ -30,7 +29,7 @@ def _stretch(x: Tensor) -> Tensor:
 
 def _address(pixels: Tensor) -> str:
     array = pixels.permute(1, 2, 0).numpy()
-    image = Image.fromarray(np.squeeze(array, 2) if array.shape[2] == 1 else array[:, :, :3])
+    image = Image.fromarray(array[:, :, :3] if array.shape[2] >= 3 else array[:, :, 0])
     image.thumbnail((SIDE, SIDE))
     found = []
     for kind in ("PNG", "JPEG"):

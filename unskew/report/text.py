@@ -1,6 +1,7 @@
 """The group table as text for a terminal."""
 
 import math
+from typing import Any
 
 from unskew.evaluate.run import Judgement
 from unskew.records import Groups
@@ -10,7 +11,7 @@ from unskew.report.html import MEANING
 
 def group_table(found: Judgement) -> str:
     groups = found.groups
-    lines = [verdict(groups), ""]
+    lines = [verdict(groups, found.data.multi_label), *(f"{n}: {verdict(g)}" for n, g in found.by_bias.items()), ""]
     for name in AVERAGES:
         e = getattr(groups, name)
         shown = (
@@ -27,6 +28,24 @@ def group_table(found: Judgement) -> str:
     if groups.without_bias:
         lines.append(f"{groups.without_bias} rows have no bias value and are in no group")
     return "\n".join(lines)
+
+
+def audit_table(found: dict[str, Any]) -> str:
+    """What an audit found, ranked, and what to do next."""
+    lines = [found["verdict"], "", f"{'representation':24} {'readable':>9}  {'95 % interval':18} {'chance':>8}  verdict"]
+    for r in found["representations"]:
+        span = f"{_short(r['low'])} to {_short(r['high'])} %"
+        lines.append(f"{r['name']:24} {_short(r['bias']):>7} %  {span:18} {_short(r['chance']):>6} %  {r['verdict']}")
+    for c in found["columns"]:
+        leak = c.get("leakage")
+        told = f"leakage {percent(leak['dataset'])} (chance {percent(leak['chance'])})" if leak else c["leakage_reason"]
+        lines.append(f"column {c['name']}: {told}")
+    lines += ["", "next:", *(f"  {n['command']}    # {n['why']}" for n in found["next"])]
+    return "\n".join(lines)
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f}"
 
 
 def _matrix(groups: Groups) -> list[str]:

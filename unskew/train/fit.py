@@ -75,14 +75,12 @@ class _Updater:
         return total
 
     def _pieces(self, columns: dict[str, Tensor]) -> list[dict[str, Tensor]]:
-        if self.cfg.accumulate == 1:
+        """The batch in parts of at least two rows; as many in every process, since each part is an exchange."""
+        number = max(1, min(self.cfg.accumulate, self.rows // (2 * processes.world())))
+        if number == 1:
             return [columns]
-        size = -(-len(columns["index"]) // self.cfg.accumulate)
-        parts = [
-            dict(zip(columns, values, strict=True))
-            for values in zip(*(torch.split(c, size) for c in columns.values()), strict=True)
-        ]
-        return parts
+        cut = zip(*(torch.tensor_split(c, number) for c in columns.values()), strict=True)
+        return [dict(zip(columns, values, strict=True)) for values in cut]
 
 
 def fit(
@@ -114,7 +112,7 @@ def fit(
                     group["lr"] = base[id(group)] * factor
             update.rows = rows
             with processes.batch_of(rows):
-                terms = method.step(batch, update)
+                terms = _explained(method, batch, update)
             method.age += 1
             told = (step + 1) % cfg.log_every == 0 or step + 1 == total or step == 0
             if on_cpu or told:
@@ -123,6 +121,16 @@ def fit(
                 log(step, {**{name: float(t) for name, t in terms.items()}, "lr": factor * next(iter(base.values()))})
             after(step + 1)
             module.train()
+
+
+def _explained(method: Method, batch: Batch, update: _Updater) -> dict[str, Tensor]:
+    """One step; the one complaint of torch that a setting causes is said in our words."""
+    try:
+        return method.step(batch, update)
+    except ValueError as error:
+        if "more than 1 value per channel" in str(error):
+            raise UserError("batch normalisation needs at least two rows in a step; raise train.batch") from None
+        raise
 
 
 def _check(step: int, terms: dict[str, Tensor]) -> None:

@@ -31,6 +31,8 @@ class OptimConfig:
             raise UserError(f"optim.lr={self.lr}: must be above 0")
         if self.weight_decay < 0 or not 0 <= self.momentum < 1:
             raise UserError("optim.weight_decay must not be negative, optim.momentum must lie in [0, 1)")
+        if self.decay <= 0:
+            raise UserError(f"optim.decay={self.decay}: must be above 0")
         if len(self.betas) != 2 or not all(0 <= b < 1 for b in self.betas):
             raise UserError(f"optim.betas={self.betas}: two numbers in [0, 1)")
         if self.schedule == "milestones" and not self.milestones:

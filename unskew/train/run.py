@@ -30,7 +30,7 @@ from unskew.methods._base import Method
 from unskew.methods._make import default_model, make_method, method_class
 from unskew.records import Run, Table
 from unskew.train.durations import steps_of
-from unskew.train.fit import TrainConfig, fit
+from unskew.train.fit import NonFinite, TrainConfig, fit
 from unskew.train.optim import OptimConfig, make_optimizer, schedule_factor
 
 _PARTS = ("data", "optim", "train", "select", "model", "method")
@@ -86,7 +86,14 @@ def train(
     cfg = read_settings(dict(settings or {}), method_name=method, model_name=model, seed=seed)
     method_class(method)  # a wrong name is told before the data is read
     _check_out(out)
-    data = load(source, cfg.data)
+    if isinstance(source, DataSet) and source.reading is not None and cfg.data == DataConfig():
+        cfg = dataclasses.replace(cfg, data=source.reading)  # so that the run can read its data again
+        data = source
+    else:
+        data = load(source, cfg.data)
+    data.rows("train")  # says so if there is none
+    if not data.has("test"):
+        progress.say(f"{data.name} has no test split, and is too small to take one from: judge the run with --on or --split val")
     cfg = dataclasses.replace(cfg, model_name=model or default_model(data.shape))
     check(cfg.select.rule, data)
     weight = _weights(weights, data)
@@ -99,9 +106,9 @@ def train(
     fresh = not out.exists()
     try:
         _run(made, data, cfg, weight, out, record, device)
-    except OSError:
-        # Without a saved state there is nothing to go on from: leave nothing behind.
-        if fresh and not (out / "state.safetensors").is_file():
+    except (OSError, UserError) as error:
+        # Without a saved state there is nothing to go on from: leave nothing behind. The log of a loss that overflowed stays.
+        if fresh and not isinstance(error, NonFinite) and not (out / "state.safetensors").is_file():
             shutil.rmtree(out, ignore_errors=True)
         raise
     return Run(out)
@@ -162,7 +169,7 @@ class _State:
             tensors, facts = checkpoint.read(path)
             checkpoint.unpack(tensors, facts, self.method, self.optimizers)
             self.step, self.best, self.best_step = facts["step"], facts["best"], facts["best_step"]
-            self.before = facts["seconds"]
+            self.before, self.engine.scaler = facts["seconds"], facts["scaler"]
             self.loader.unreadable.update(facts["unreadable"])
             progress.say(f"going on from step {self.step} of {self.total}")
 
@@ -194,6 +201,7 @@ class _State:
             facts |= {
                 "step": done, "best": self.best, "best_step": self.best_step,
                 "seconds": self.before + time.monotonic() - self.started, "unreadable": sorted(self.loader.unreadable),
+                "scaler": self.engine.scaler,
             }  # fmt: skip
             checkpoint.save(self.out / "state.safetensors", tensors, facts)
 
@@ -318,7 +326,9 @@ def _record(cfg: RunConfig, data: DataSet, made: Method, weight: Tensor | None, 
     digest = None if weight is None else float((weight * torch.arange(1, len(weight) + 1)).sum())
     return {
         "config": resolved,
+        "fingerprint": data.fingerprint,
         "data": data.describe(),
+        "alignment": alignment(data),
         "labels": {"training": sees, "selection": list(LOOKS_AT[cfg.select.rule][1])},
         "weights": digest,
         "facts": dataclasses.asdict(made.facts),
@@ -327,6 +337,15 @@ def _record(cfg: RunConfig, data: DataSet, made: Method, weight: Tensor | None, 
         "command": command,
         "versions": versions(),
     }
+
+
+def alignment(data: DataSet) -> dict[str, Any]:
+    """Which (class, bias value) pairs are aligned in these training rows, by name: what other data is judged by."""
+    tables, rule = data.aligned()
+    pairs = {}
+    for name, values, table in zip(data.bias_names, data.bias_values, tables or (), strict=False):
+        pairs[name] = [[data.classes[y], values[b]] for y, b in table.nonzero().tolist()]
+    return {"rule": rule, "pairs": pairs}
 
 
 def versions() -> dict[str, str]:
@@ -339,7 +358,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-_IDENTITY: Sequence[str] = ("config", "data", "weights")
+_IDENTITY: Sequence[str] = ("config", "fingerprint", "weights")
 
 
 def _check_out(out: Path) -> None:

@@ -1,0 +1,277 @@
+"""The verb `audit`: measure everything that can be measured without training a model, rank it, and say it in plain words."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from unskew import progress
+from unskew.audit.page import render_audit
+from unskew.data._dataset import DataSet
+from unskew.data._sources import DataConfig, load
+from unskew.errors import UserError
+from unskew.files import dumps, write_json, write_text
+from unskew.measure.association import association
+from unskew.measure.leakage import SMALLEST, dataset_leakage
+from unskew.measure.representation_bias import BiasEstimate, representation_bias
+from unskew.records import Table
+from unskew.report.pictures import thumbnails
+from unskew.representations._base import Spec, compute, spec, standard
+
+FOLDS = 5
+GALLERY = 6  # pictures of each kind and class
+CLASSES_SHOWN = 12
+MEMORY = 0.3  # gigabytes of images held at once; the rest is decoded as it is needed
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found. `json` is what the command prints; `scores` has one row per sample."""
+
+    json: dict[str, Any]
+    scores: Table
+    page: Path
+
+
+def audit(
+    source: Any,
+    *,
+    bias: Sequence[str] = (),
+    representations: Sequence[str] = (),
+    out: str | Path = "audit",
+    seed: int = 0,
+    settings: dict[str, Any] | None = None,
+    command: str = "",
+) -> Audit:
+    """Rank every representation by how much of the label it gives away; write page, JSON and per-sample scores into `out`."""
+    out = Path(out)
+    words = {k.removeprefix("data."): v for k, v in (settings or {}).items()} | ({"bias": tuple(bias)} if bias else {})
+    data = load(source, **{"memory": MEMORY, **words}) if not isinstance(source, DataSet) else load(source, **words)
+    chosen, left = _choose(data, representations)
+    identity = _identity(data, chosen, seed)
+    done = _claim(out, identity)
+    if done is not None:
+        progress.say(f"{out} is finished already: nothing to do")
+        return done
+    rows = audited_rows(data)
+    index, features = compute(data, chosen, rows, workers=words.get("workers", DataConfig().workers))
+    data, index, features, dropped = _without_rare_classes(data, index, features)
+    estimates: list[tuple[Spec, BiasEstimate]] = []
+    with progress.bar("measuring", len(chosen)) as advance:
+        for one in chosen:
+            estimates.append((one, measure(features[one.name], data.y[index], seed)))
+            advance(1, one.name)
+    estimates.sort(key=lambda pair: -pair[1].bias)
+    found = {
+        "identity": identity,
+        "data": data.describe(),
+        "rows": len(index),
+        "left_out": {"classes": dropped, "representations": left, "unreadable": len(rows) - len(index)},
+        "representations": [describe(one, e, data) for one, e in estimates],
+        "columns": [_column(data, name, index, seed) for name in data.bias_names],
+        "gallery": gallery(data, index, estimates),
+        "next": _next(data, estimates),
+        "command": command,
+        "seed": seed,
+    }
+    found["verdict"] = verdict(found)
+    scores = _scores(data, index, estimates, identity)
+    out.mkdir(parents=True, exist_ok=True)
+    scores.save(out / "scores.parquet")
+    write_text(out / "audit.html", render_audit(found))
+    write_json(out / "audit.json", found)  # last: its presence says that the audit is whole
+    return Audit(found, scores, out / "audit.html")
+
+
+def audited_rows(data: DataSet) -> Tensor:
+    """The rows a model would learn from: train and val, and a test split that is only a part of them set aside."""
+    names = [s for s in ("train", "val", "test") if data.has(s) and (s != "test" or "test" in data.carved)]
+    return torch.cat([data.rows(s) for s in names]).sort().values
+
+
+def measure(features: Tensor, y: Tensor, seed: int) -> BiasEstimate:
+    """Representation bias; of a multi-label task, the mean over labels, each weighing with its entropy."""
+    if y.ndim == 1:
+        return representation_bias(features, y, folds=FOLDS, seed=seed)
+    judged = [column for column in y.long().unbind(1) if min(int(column.sum()), int((1 - column).sum())) >= FOLDS]
+    parts = [representation_bias(features, column, folds=FOLDS, permutations=0, bootstrap=0, seed=seed) for column in judged]
+    if not parts:
+        raise UserError(f"no label has {FOLDS} rows with and without it")
+    entropy = sum(p.entropy for p in parts)
+    gain = torch.stack([p.gain for p in parts]).sum(0)
+    bias = float(gain.mean()) / entropy
+    half = 1.96 * float(gain.std()) / math.sqrt(len(gain)) / entropy
+    return BiasEstimate(
+        bias=bias,
+        risk=entropy * (1 - bias),
+        entropy=entropy,
+        low=bias - half,
+        high=bias + half,
+        chance=math.nan,
+        chance_high=math.nan,
+        per_class=tuple(p.bias for p in parts),
+        gain=gain,
+        n=len(gain),
+        decay=math.nan,
+    )
+
+
+def _choose(data: DataSet, named: Sequence[str]) -> tuple[list[Spec], dict[str, str]]:
+    if not named:
+        chosen, left = standard(data)
+    else:
+        chosen, left = [spec(text) for text in named], {}
+        for one in chosen:
+            if one.missing(data):
+                raise UserError(f"representation {one.name!r} cannot be computed: {one.missing(data)}")
+    if not chosen:
+        raise UserError(f"no representation applies to {data.name}, whose inputs have shape {data.shape}")
+    return chosen, left
+
+
+def _without_rare_classes(
+    data: DataSet, index: Tensor, features: dict[str, Tensor]
+) -> tuple[DataSet, Tensor, dict[str, Tensor], list[str]]:
+    """Classes with too few rows to be judged held out are left out, and named."""
+    if data.multi_label:
+        return data, index, features, []
+    counts = data.y[index].bincount(minlength=len(data.classes))
+    rare = ((counts > 0) & (counts < FOLDS)).nonzero().flatten()
+    keep = ~torch.isin(data.y[index], rare)
+    if int((counts >= FOLDS).sum()) < 2:
+        raise UserError(f"{data.name}: fewer than two classes have {FOLDS} rows; an audit needs more data")
+    return data, index[keep], {name: f[keep] for name, f in features.items()}, [data.classes[c] for c in rare.tolist()]
+
+
+def judgement(e: BiasEstimate, content: bool) -> str:
+    """clean, trace, weak, shortcut or strong; readable where the class may rightly show."""
+    if not e.above_chance:
+        return "clean"
+    if content:
+        return "readable"
+    return "trace" if e.bias < 0.02 else "weak" if e.bias < 0.2 else "shortcut" if e.bias < 0.6 else "strong"
+
+
+def describe(one: Spec, e: BiasEstimate, data: DataSet) -> dict[str, Any]:
+    read = f"{100 * max(e.bias, 0):.0f} % of the label can be read from {one.phrase} alone"
+    chance = 0 if math.isnan(e.chance) else 100 * max(e.chance, 0)
+    return {
+        "name": one.name,
+        "bias": e.bias,
+        "low": e.low,
+        "high": e.high,
+        "chance": e.chance,
+        "chance_high": e.chance_high,
+        "verdict": judgement(e, one.content),
+        "content": one.content,
+        "sentence": f"{read}; chance level {chance:.0f} %, 95 % interval {100 * e.low:.0f} to {100 * e.high:.0f}.",
+        "per_class": dict(zip(data.classes, e.per_class, strict=False)),
+        "solved": float((e.gain > 0).double().mean()),
+        "risk": e.risk,
+        "entropy": e.entropy,
+        "n": e.n,
+        "note": e.note,
+    }
+
+
+def verdict(found: dict[str, Any]) -> str:
+    """The page in one sentence."""
+    shortcuts = [r for r in found["representations"] if r["verdict"] in ("weak", "shortcut", "strong")]
+    if not shortcuts:
+        return f"No shortcut found in {found['rows']} rows: nothing that should not tell the class tells it."
+    top = shortcuts[0]
+    others = len(shortcuts) - 1
+    more = f" {others} more {'follow' if others > 1 else 'follows'} below." if others else ""
+    return f"Look at {top['name']} first: {top['sentence']}{more}"
+
+
+def _column(data: DataSet, name: str, index: Tensor, seed: int) -> dict[str, Any]:
+    """Association with the label and dataset leakage of one bias column; what cannot be measured says why."""
+    column = data.bias[index, data.bias_index(name)]
+    found: dict[str, Any] = {
+        "name": name,
+        "missing": int((column < 0).sum()),
+        "values": list(data.bias_values[data.bias_index(name)]),
+    }
+    if not data.multi_label:
+        try:
+            found["association"] = dataclasses.asdict(association(data.y[index], column))
+        except UserError as error:
+            found["association_reason"] = str(error)
+    try:
+        known = column[column >= 0]
+        if len(known) and int(known.bincount(minlength=1).max()) == len(known):
+            raise UserError(f"bias column {name!r} has one value")
+        progress.say(f"attacking {name} (five attackers, at least {SMALLEST} rows of every value)")
+        leak = dataset_leakage(data.y[index], column, seed=seed)
+        found["leakage"] = {"dataset": leak.value, "low": leak.low, "high": leak.high, "chance": leak.chance, "n": leak.n}
+    except UserError as error:
+        found["leakage_reason"] = str(error)
+    return found
+
+
+def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> dict[str, Any]:
+    """For the leading shortcut: the rows of each class that it solves best, and those that it misleads most."""
+    ranked = [pair for pair in estimates if not pair[0].content] or list(estimates)
+    one, e = ranked[0]
+    if len(data.shape) != 3 or data.multi_label:
+        return {
+            "name": one.name,
+            "reason": "inputs are no images" if len(data.shape) != 3 else "rows have several labels",
+            "classes": [],
+        }
+    shown = []
+    for c in torch.unique(data.y[index]).tolist()[:CLASSES_SHOWN]:
+        places = (data.y[index] == c).nonzero().flatten()
+        order = places[e.gain[places].argsort(descending=True)]
+        most, least = index[order[:GALLERY]], index[order[-GALLERY:].flip(0)]
+        shown.append({"class": data.classes[c], "most": thumbnails(data, most), "least": thumbnails(data, least)})
+    return {"name": one.name, "phrase": one.phrase, "reason": "", "classes": shown}
+
+
+def _next(data: DataSet, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> list[dict[str, str]]:
+    """Commands that follow from what was found."""
+    source = data.source or "SOURCE"
+    steps = [
+        {"why": "train plainly and see whether the model takes it", "command": f"unskew train {source} --method erm --out run"}
+    ]
+    if data.bias_names:
+        balanced = f"unskew train {source} --bias {data.bias_names[0]} train.sampler=balanced --out balanced"
+        steps.append({"why": "draw every (class, bias) group equally often", "command": balanced})
+    runs = "run balanced" if data.bias_names else "run"
+    steps.append({"why": "judge, and look", "command": f"unskew report {runs} --out page.html"})
+    return steps
+
+
+def _scores(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEstimate]], identity: dict[str, Any]) -> Table:
+    """One row per sample; score NAME is in nats, higher = the representation points away from the row's class."""
+    columns: dict[str, Any] = {"index": index.numpy()}
+    if data.paths:
+        columns["path"] = [data.paths[i] for i in index.tolist()]
+    if not data.multi_label:
+        columns["label"] = [data.classes[c] for c in data.y[index].tolist()]
+    columns |= {f"score {one.name}": (-e.gain).numpy() for one, e in estimates}
+    return Table(pl.DataFrame(columns), {"name": "audit", "fingerprint": data.fingerprint, **identity})
+
+
+def _identity(data: DataSet, chosen: Sequence[Spec], seed: int) -> dict[str, Any]:
+    return {"fingerprint": data.fingerprint, "bias": list(data.bias_names), "keys": [one.key for one in chosen], "seed": seed}
+
+
+def _claim(out: Path, identity: dict[str, Any]) -> Audit | None:
+    path = out / "audit.json"
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not path.is_file() and not (out / "scores.parquet").is_file()):
+        raise UserError(f"{out} exists and is no audit; choose another --out")
+    if not path.is_file():
+        return None
+    there = json.loads(path.read_text(encoding="utf-8"))
+    if there.get("identity") != json.loads(dumps(identity)):
+        raise UserError(f"{out} holds an audit of another source or with other settings; choose another --out, or remove it")
+    return Audit(there, Table.read(out / "scores.parquet"), out / "audit.html")

@@ -1,0 +1,62 @@
+r"""Bias dependency: what a model loses when the data that feeds its shortcut is thinned out instead of thinned at random.
+
+.. math::  \beta = \frac{1}{|\mathcal{R}|} \sum_{r \in \mathcal{R}} \big( a_\text{random}(r) - a_\text{repaired}(r) \big),
+           \qquad \mathcal{R} = \{0.25, 0.5, 0.75\}
+
+a(r) is the accuracy after training on the share r of the rows: drawn at random within classes, or those with the largest repair
+weights within classes. Large beta: the model lives on the bias that the repair removed.
+
+Source: Li and Vasconcelos, "REPAIR", CVPR 2019, section 4.3 (Table 1).
+Differs: random subsets keep the class shares, as the repaired ones do, so that class balance cannot enter beta.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unskew.errors import UserError
+from unskew.rng import stream
+
+
+@dataclass(frozen=True, slots=True)
+class BiasDependency:
+    beta: float
+    rates: tuple[float, ...]
+    random: tuple[float, ...]  # accuracy on a random subset, by keep rate
+    repaired: tuple[float, ...]  # accuracy on a repaired subset, by keep rate
+
+
+def bias_dependency(
+    accuracy: Callable[[Tensor], float],
+    weights: Tensor,
+    y: Tensor,
+    *,
+    rates: Sequence[float] = (0.25, 0.5, 0.75),
+    seed: int = 0,
+) -> BiasDependency:
+    """Beta of the model that `accuracy` trains on the rows it is given and judges."""
+    weights, y = torch.as_tensor(weights), torch.as_tensor(y)
+    if len(weights) != len(y):
+        raise UserError(f"{len(weights)} weights for {len(y)} labels")
+    if not rates or not all(0 < r < 1 for r in rates):
+        raise UserError(f"keep rates must lie between 0 and 1, got {tuple(rates)}")
+    chance = torch.rand(len(y), generator=stream(seed, "bias dependency"))
+    random = tuple(accuracy(top_within_classes(chance, y, r)) for r in rates)
+    repaired = tuple(accuracy(top_within_classes(weights, y, r)) for r in rates)
+    beta = sum(a - b for a, b in zip(random, repaired, strict=True)) / len(rates)
+    return BiasDependency(beta, tuple(rates), random, repaired)
+
+
+def top_within_classes(score: Tensor, y: Tensor, rate: float) -> Tensor:
+    """The rows with the highest score, the same share of every class, at least one.
+
+    >>> top_within_classes(torch.tensor([0.1, 0.9, 0.8, 0.2]), torch.tensor([0, 0, 1, 1]), 0.5).tolist()
+    [1, 2]
+    """
+    kept = []
+    for c in torch.unique(y).tolist():
+        rows = (y == c).nonzero().flatten()
+        kept.append(rows[score[rows].argsort(descending=True)[: max(1, round(rate * len(rows)))]])
+    return torch.cat(kept).sort().values

@@ -1,0 +1,328 @@
+r"""Leakage: how well a protected attribute can be guessed from the labels, and from what a model says; their difference is amplification.
+
+.. math::
+    \lambda_D = \mathrm{acc}\big(a \mid y\big), \qquad
+    \lambda_M = \mathrm{acc}\big(a \mid \hat z(x)\big), \qquad
+    \Delta = \lambda_M - \lambda_D(F_1), \qquad
+    \lambda_D(F_1) = \mathrm{acc}\big(a \mid \tilde y\big)
+
+===========  ====================================================================================================
+a            attribute, codes; -1 rows are left out. Every round draws the same number of rows of each value
+y            labels, one-hot or a set of zeros and ones
+z^           the model's logits
+y~           labels made wrong at random until their F1 against y is the model's: bits flipped (several labels per
+             row), or the label replaced (one label per row)
+acc          accuracy of an attacker on rows it was not fitted on; 0.5 + |acc - 0.5| for two values
+===========  ====================================================================================================
+
+The attacker: batch normalisation of the input, three times (linear 300, batch normalisation, leaky ReLU 0.01), linear. Adam 5e-5, weight
+decay 1e-5, batch 128, 100 epochs and at least `min_steps` steps; the epoch best on validation rows is tested once. Five rounds with
+fresh balanced draws run together as one batched model. lambda_D(F1) is read off a line through corruptions around the model's F1.
+
+Source: Wang, Zhao, Yatskar, Chang, Ordonez, "Balanced datasets are not enough", ICCV 2019, sections 3.1 to 3.3, and the released code.
+Differs: fresh splits as well as fresh draws in every round; many-valued attributes (chance 1/K, no folding about one half); single
+labels are corrupted by replacement, where the released code mixes replacement and bit flips; small sets get at least `min_steps` steps.
+Intervals add the spread over rounds and the sampling error of the pooled rows, so they are wide rather than narrow.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unskew.errors import UserError
+from unskew.maths.intervals import Z95
+from unskew.rng import seed_of, stream
+
+SMALLEST = 20  # rows of the rarest value that a balanced draw needs
+
+
+@dataclass(frozen=True, slots=True)
+class Leakage:
+    value: float
+    low: float
+    high: float
+    f1: float  # of the labels the attacker saw: 1 for true labels, NaN for logits
+    rounds: tuple[float, ...]
+    chance: float  # 1 / number of values
+    n: int  # rows in one balanced draw
+
+
+@dataclass(frozen=True, slots=True)
+class Amplification:
+    delta: float
+    low: float
+    high: float
+    model: Leakage
+    dataset_at_f1: Leakage
+    f1: float  # the model's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attack:
+    """How the attacker is trained; defaults are the paper's."""
+
+    rounds: int = 5
+    hidden: int = 300
+    layers: int = 3
+    lr: float = 5e-5
+    weight_decay: float = 1e-5
+    batch: int = 128
+    epochs: int = 100
+    min_steps: int = 4000
+    together: bool = True  # all rounds as one batched model; False runs them one after another, for comparison
+
+
+def dataset_leakage(labels: Tensor, attribute: Tensor, *, attack: Attack | None = None, seed: int = 0) -> Leakage:
+    """lambda_D: the attribute guessed from the true labels, (N,) classes or (N, L) zeros and ones."""
+    x = _as_sets(labels)
+    return _leak([x], attribute, attack or Attack(), seed, f1=[1.0])
+
+
+def model_leakage(logits: Tensor, attribute: Tensor, *, attack: Attack | None = None, seed: int = 0) -> Leakage:
+    """lambda_M: the attribute guessed from a model's logits (N, C)."""
+    x = torch.as_tensor(logits).float()
+    if not bool(torch.isfinite(x).all()):
+        raise UserError("logits have NaN or infinity")
+    return _leak([x], attribute, attack or Attack(), seed, f1=[math.nan])
+
+
+def bias_amplification(
+    logits: Tensor, labels: Tensor, attribute: Tensor, *, attack: Attack | None = None, seed: int = 0
+) -> Amplification:
+    """Delta: what the model leaks beyond labels that are as often wrong as its predictions."""
+    attack = attack or Attack()
+    f1 = macro_f1(_decided(torch.as_tensor(logits), torch.as_tensor(labels)), _as_sets(labels))
+    model = model_leakage(logits, attribute, attack=attack, seed=seed)
+    at_f1 = dataset_leakage_at(labels, attribute, f1, attack=attack, seed=seed)
+    delta = model.value - at_f1.value
+    half = math.hypot((model.high - model.low) / 2, (at_f1.high - at_f1.low) / 2)
+    return Amplification(delta, delta - half, delta + half, model, at_f1, f1)
+
+
+def dataset_leakage_at(
+    labels: Tensor, attribute: Tensor, f1: float, *, attack: Attack | None = None, seed: int = 0, spread: float = 0.03
+) -> Leakage:
+    """lambda_D(F1): a line through the leakage of labels corrupted to F1 - spread, F1 and F1 + spread, read at F1."""
+    if not 0 <= f1 <= 1:
+        raise UserError(f"F1 must lie in [0, 1], got {f1}")
+    attack = attack or Attack()
+    if f1 >= 1 - 1e-9:
+        return dataset_leakage(labels, attribute, attack=attack, seed=seed)
+    truth = _as_sets(labels)
+    single = torch.as_tensor(labels).ndim == 1
+    sets, reached = [], []
+    for k, wanted in enumerate((min(1.0, f1 + spread), f1, max(0.0, f1 - spread))):
+        share = corruption_share(truth, wanted, single, seed_of(seed, "corruption", k))
+        made = corrupt(truth, share, single, stream(seed, "corrupted", k))
+        sets.append(made)
+        reached.append(macro_f1(made, truth))
+    return _leak(sets, attribute, attack, seed, f1=reached, at=f1)
+
+
+def corrupt(truth: Tensor, share: float, single: bool, generator: torch.Generator) -> Tensor:
+    """Labels made wrong at random: a row's label replaced by any label with chance `share`, or each bit flipped with it."""
+    if single:
+        replaced = F.one_hot(torch.randint(0, truth.shape[1], (len(truth),), generator=generator), truth.shape[1]).to(truth)
+        return torch.where(torch.rand(len(truth), 1, generator=generator) < share, replaced, truth)
+    flip = torch.rand(truth.shape, generator=generator) < share
+    return torch.where(flip, 1 - truth, truth)
+
+
+def corruption_share(truth: Tensor, f1: float, single: bool, seed: int) -> float:
+    """The share of corruption whose F1 is `f1`, by bisection on one fixed draw, so that F1 falls steadily with the share."""
+    low, high = 0.0, 1.0 if single else 0.5
+    for _ in range(20):
+        middle = (low + high) / 2
+        found = macro_f1(corrupt(truth, middle, single, torch.Generator().manual_seed(seed)), truth)
+        low, high = (middle, high) if found > f1 else (low, middle)
+    return (low + high) / 2
+
+
+def macro_f1(guess: Tensor, truth: Tensor) -> float:
+    r"""Mean over labels that occur of 2 tp / (2 tp + fp + fn).
+
+    >>> macro_f1(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
+    0.3333333333333333
+    """
+    seen = truth.sum(0) > 0
+    hit = (guess * truth).double().sum(0)
+    total = guess.double().sum(0) + truth.double().sum(0)
+    return float((2 * hit / total.clamp(min=1))[seen].mean()) if bool(seen.any()) else math.nan
+
+
+def _as_sets(labels: Tensor) -> Tensor:
+    labels = torch.as_tensor(labels)
+    if labels.ndim == 1:
+        if bool((labels < 0).any()):
+            raise UserError("labels must be class codes from 0 on")
+        return F.one_hot(labels.long()).float()
+    if not bool(((labels == 0) | (labels == 1)).all()):
+        raise UserError("a label matrix must hold 0 and 1")
+    return labels.float()
+
+
+def _decided(logits: Tensor, labels: Tensor) -> Tensor:
+    if labels.ndim == 1:
+        return F.one_hot(logits.argmax(1), max(logits.shape[1], int(labels.max()) + 1))[:, : int(labels.max()) + 1].float()
+    return (logits > 0).float()
+
+
+def _leak(
+    sets: list[Tensor], attribute: Tensor, attack: Attack, seed: int, *, f1: list[float], at: float | None = None
+) -> Leakage:
+    """Attack every set of inputs for all rounds; with several sets, read a line of leakage against F1 at `at`."""
+    attribute = torch.as_tensor(attribute).long()
+    values, rows = _draws(attribute, len(sets[0]), attack.rounds, seed)
+    code = torch.full((int(attribute.max()) + 1,), -1)
+    code[values] = torch.arange(len(values))
+    parts: dict[str, list[tuple[Tensor, Tensor]]] = {"train": [], "val": [], "test": []}
+    for x in sets:
+        for split in rows:
+            for name, index in split.items():
+                parts[name].append((x[index], code[attribute[index]]))
+    stacked = {name: (torch.stack([a for a, _ in p]), torch.stack([b for _, b in p])) for name, p in parts.items()}
+    found = attack_all(stacked, len(values), attack, seed)
+    if len(values) == 2:
+        found = 0.5 + (found - 0.5).abs()
+    pooled = sum(len(index) for index in rows[0].values())
+    value, error = _read(found.view(len(sets), -1), torch.tensor(f1), at)
+    error = math.hypot(error, math.sqrt(max(value * (1 - value), 0.0) / pooled))
+    return Leakage(
+        value=value,
+        low=max(0.0, value - Z95 * error),
+        high=min(1.0, value + Z95 * error),
+        f1=f1[0] if at is None else at,
+        rounds=tuple(found.tolist()),
+        chance=1 / len(values),
+        n=pooled,
+    )
+
+
+def _read(found: Tensor, f1: Tensor, at: float | None) -> tuple[float, float]:
+    """Mean over rounds and its standard error, or a least-squares line in F1 read at one place."""
+    if at is None or float(f1.max() - f1.min()) < 1e-6:
+        flat = found.flatten()
+        return float(flat.mean()), float(flat.std()) / math.sqrt(len(flat)) if len(flat) > 1 else 0.0
+    x = f1[:, None].expand_as(found).flatten().double()
+    y = found.flatten().double()
+    centre = x - x.mean()
+    slope = float((centre * y).sum() / centre.square().sum())
+    residual = y - y.mean() - slope * centre
+    spread = float(residual.square().sum() / max(len(y) - 2, 1))
+    place = at - float(x.mean())
+    return float(y.mean()) + slope * place, math.sqrt(spread * (1 / len(y) + place**2 / float(centre.square().sum())))
+
+
+def _draws(attribute: Tensor, n: int, rounds: int, seed: int) -> tuple[Tensor, list[dict[str, Tensor]]]:
+    """For every round half of a balanced draw to train on, a quarter to validate, a quarter to test."""
+    if len(attribute) != n:
+        raise UserError(f"{n} rows but {len(attribute)} attribute values")
+    known = attribute[attribute >= 0]
+    counts = known.bincount() if len(known) else torch.zeros(0, dtype=torch.long)
+    values = (counts > 0).nonzero().flatten()
+    if len(values) < 2:
+        raise UserError(f"the attribute has {len(values)} value in {n} rows: nothing can leak")
+    smallest = int(counts[values].min())
+    if smallest < SMALLEST:
+        rare = int(values[counts[values].argmin()])
+        raise UserError(f"attribute value {rare} has {smallest} rows, too rare to balance; at least {SMALLEST} are needed")
+    ends = (smallest // 2, smallest // 2 + smallest // 4, smallest)
+    drawn = []
+    for k in range(rounds):
+        generator = stream(seed, "leakage", k)
+        picked = []
+        for v in values.tolist():
+            rows = (attribute == v).nonzero().flatten()
+            picked.append(rows[torch.randperm(len(rows), generator=generator)[:smallest]])
+        block = torch.stack(picked, 1)  # (smallest, values): any stretch of it is balanced
+        drawn.append(
+            {
+                "train": block[: ends[0]].flatten(),
+                "val": block[ends[0] : ends[1]].flatten(),
+                "test": block[ends[1] : ends[2]].flatten(),
+            }
+        )
+    return values, drawn
+
+
+def attack_all(data: dict[str, tuple[Tensor, Tensor]], num_values: int, attack: Attack, seed: int) -> Tensor:
+    """(R,) test accuracy of R attackers on their own rows: inputs (R, n, D), attribute codes (R, n)."""
+    if not attack.together:
+        one_by_one = [
+            attack_some({k: (x[r : r + 1], a[r : r + 1]) for k, (x, a) in data.items()}, num_values, attack, seed, [r])
+            for r in range(len(data["train"][0]))
+        ]
+        return torch.cat(one_by_one)
+    return attack_some(data, num_values, attack, seed, list(range(len(data["train"][0]))))
+
+
+def attack_some(data: dict[str, tuple[Tensor, Tensor]], num_values: int, attack: Attack, seed: int, names: list[int]) -> Tensor:
+    """Train the attackers called `names` side by side; chance depends on the name only, not on the company."""
+    x, a = data["train"]
+    rounds, n, width = x.shape
+    net = Attackers(width, num_values, attack, [stream(seed, "attacker", name) for name in names])
+    optimizer = torch.optim.Adam(net.parameters, lr=attack.lr, weight_decay=attack.weight_decay, fused=True)
+    batch = min(attack.batch, n)
+    per_epoch = n // batch
+    epochs = max(attack.epochs, -(-attack.min_steps // per_epoch))
+    orders = [stream(seed, "order", name) for name in names]
+    best, kept = torch.full((rounds,), -1.0), torch.zeros(rounds)
+    look = max(1, epochs // 100)  # a look at the validation rows every hundredth of the way
+    for epoch in range(epochs):
+        order = torch.stack([torch.randperm(n, generator=g) for g in orders])
+        for start in range(0, per_epoch * batch, batch):
+            rows = order[:, start : start + batch]
+            logits = net(torch.gather(x, 1, rows[:, :, None].expand(-1, -1, width)), training=True)
+            # The sum of the rounds' mean losses: every attacker descends on its own loss alone.
+            loss = F.cross_entropy(logits.flatten(0, 1), torch.gather(a, 1, rows).flatten(), reduction="sum") / batch
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+        if (epoch + 1) % look == 0 or epoch + 1 == epochs:
+            with torch.no_grad():
+                right = (net(data["val"][0]).argmax(2) == data["val"][1]).float().mean(1)
+                better = right > best
+                if bool(better.any()):
+                    tested = (net(data["test"][0]).argmax(2) == data["test"][1]).float().mean(1)
+                    best, kept = torch.where(better, right, best), torch.where(better, tested, kept)
+    return kept
+
+
+class Attackers:
+    """R perceptrons of the same shape as one batched model."""
+
+    def __init__(self, width: int, outputs: int, attack: Attack, chance: list[torch.Generator]) -> None:
+        sizes = [width, *[attack.hidden] * attack.layers, outputs]
+        self.weights, self.biases, self.gains, self.shifts = [], [], [], []
+        self.means, self.variances = [], []
+        rounds = len(chance)
+        for inner, outer in itertools.pairwise(sizes):
+            bound = 1 / math.sqrt(inner)  # torch's default for a linear layer
+            draw = [(torch.rand(inner + 1, outer, generator=g) * 2 - 1) * bound for g in chance]
+            self.weights.append(torch.stack([d[:inner] for d in draw]).requires_grad_())
+            self.biases.append(torch.stack([d[inner:] for d in draw]).requires_grad_())
+        for size in sizes[:-1]:
+            self.gains.append(torch.ones(rounds * size, requires_grad=True))
+            self.shifts.append(torch.zeros(rounds * size, requires_grad=True))
+            self.means.append(torch.zeros(rounds * size))
+            self.variances.append(torch.ones(rounds * size))
+        self.parameters = [*self.weights, *self.biases, *self.gains, *self.shifts]
+
+    def __call__(self, x: Tensor, training: bool = False) -> Tensor:
+        x = self._normalise(x, 0, training)
+        for k, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = torch.baddbmm(b, x, w)
+            if k + 1 < len(self.weights):
+                x = F.leaky_relu(self._normalise(x, k + 1, training), 0.01)
+        return x
+
+    def _normalise(self, x: Tensor, k: int, training: bool) -> Tensor:
+        """Batch normalisation of every attacker by its own rows: attackers lie side by side as features."""
+        rounds, n, width = x.shape
+        flat = x.transpose(0, 1).reshape(n, rounds * width)
+        out = F.batch_norm(flat, self.means[k], self.variances[k], self.gains[k], self.shifts[k], training, 0.1, 1e-5)
+        return out.view(n, rounds, width).transpose(0, 1)

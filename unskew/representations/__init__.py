@@ -1,0 +1,1 @@
+"""One file, one representation: what a shortcut could be read from."""

@@ -1,0 +1,143 @@
+"""Features of rows: computed once, in batches, all representations in one pass over the pixels, kept in the cache.
+
+A file of this folder has a frozen dataclass `Config`; `VARIANTS`, the settings that an audit runs; `PIXELS`, whether it looks at the
+inputs; `CONTENT`, whether it may rightly tell the class; `phrase(cfg)`, what a sentence calls it; `applies(data, cfg)`, the reason
+why it cannot be computed, or nothing; and `features(data, index, x, cfg)` for a batch, x in [0, 1] or None.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unskew import checkpoint, config, progress, registry
+from unskew.data._dataset import DataSet
+from unskew.data._fetch import cache
+from unskew.data._loader import rows_in_order
+from unskew.errors import UserError
+
+CHUNK = 1024  # rows of one cached file: what an interrupted run loses at most
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A representation with its settings."""
+
+    name: str  # as a user writes it: color:kind=mean
+    module: ModuleType
+    cfg: Any
+
+    @property
+    def phrase(self) -> str:
+        text: str = self.module.phrase(self.cfg)
+        return text
+
+    @property
+    def content(self) -> bool:
+        """Whether it may rightly tell the class, so that reading it there is no shortcut by itself."""
+        return bool(self.module.content(self.cfg) if hasattr(self.module, "content") else self.module.CONTENT)
+
+    def missing(self, data: DataSet) -> str:
+        why: str = self.module.applies(data, self.cfg)
+        return why
+
+    @property
+    def key(self) -> str:
+        """Where its features are cached: changes with the settings and with the code that makes them."""
+        with open(self.module.__file__ or "", "rb") as source:
+            digest = hashlib.sha256(source.read())
+        digest.update(repr(self.cfg).encode())
+        extra = getattr(self.module, "state", None)
+        if extra is not None:
+            digest.update(extra(self.cfg).encode())
+        return f"{self.name.partition(':')[0]}-{digest.hexdigest()[:16]}"
+
+
+def spec(text: str) -> Spec:
+    """`color:kind=mean` as a Spec; a dotted name is a user's own module."""
+    name, _, settings = text.partition(":")
+    module = registry.load("representations", name)
+    values = config.words([p for p in settings.split(",") if p])
+    return Spec(text, module, config.build(module.Config, values))
+
+
+def standard(data: DataSet) -> tuple[list[Spec], dict[str, str]]:
+    """Every representation that an audit of this data set runs, and the reason for each that does not apply."""
+    chosen, left = [], {}
+    for name in registry.names("representations"):
+        module = registry.load("representations", name)
+        variants = module.variants(data) if hasattr(module, "variants") else module.VARIANTS
+        for settings in variants:
+            words = ",".join(f"{k}={v}" for k, v in settings.items())
+            one = spec(f"{name}:{words}" if words else name)
+            why = one.missing(data)
+            if why:
+                left[one.name] = why
+            else:
+                chosen.append(one)
+    return chosen, left
+
+
+def compute(
+    data: DataSet, specs: list[Spec], rows: Tensor, *, workers: int = 0, batch: int = 64
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """(ids, {name: (n, D)}) for the rows whose input can be read; what is in the cache is not computed again."""
+    for one in specs:
+        why = one.missing(data)
+        if why:
+            raise UserError(f"representation {one.name!r} cannot be computed: {why}")
+    home = cache() / "features" / data.fingerprint
+    chunks = list(torch.split(rows, CHUNK))
+    kept: list[tuple[Tensor, dict[str, Tensor]]] = []
+    with progress.bar("features", len(rows)) as advance:
+        for number, chunk in enumerate(chunks):
+            tag = hashlib.sha256(chunk.numpy().tobytes()).hexdigest()[:16]
+            found: dict[str, Tensor] = {}
+            index: Tensor | None = None
+            todo = []
+            for one in specs:
+                path = home / one.key / f"{number:05d}-{tag}.safetensors"
+                if path.is_file():
+                    tensors, _ = checkpoint.read(path)
+                    found[one.name], index = tensors["features"], tensors["index"]
+                else:
+                    todo.append((one, path))
+            if todo:
+                index, made = _chunk(data, [one for one, _ in todo], chunk, workers, batch)
+                for one, path in todo:
+                    checkpoint.save(path, {"features": made[one.name], "index": index}, {"name": one.name})
+                found |= made
+            assert index is not None
+            kept.append((index, found))
+            advance(len(chunk))
+    ids = torch.cat([index for index, _ in kept])
+    return ids, {one.name: torch.cat([found[one.name] for _, found in kept]) for one in specs}
+
+
+def _chunk(data: DataSet, specs: list[Spec], rows: Tensor, workers: int, batch: int) -> tuple[Tensor, dict[str, Tensor]]:
+    parts: dict[str, list[Tensor]] = {one.name: [] for one in specs}
+    ids = []
+    if any(one.module.PIXELS for one in specs):
+        for index, x in rows_in_order(data, rows, batch, workers=workers, normalised=False):
+            ids.append(index)
+            for one in specs:
+                parts[one.name].append(_one(one, data, index, x))
+    else:
+        ids = [rows]
+        for one in specs:
+            parts[one.name].append(_one(one, data, rows, None))
+    index = torch.cat(ids) if ids else rows[:0]
+    return index, {name: torch.cat(p).float() if p else torch.zeros(0, 1) for name, p in parts.items()}
+
+
+def _one(one: Spec, data: DataSet, index: Tensor, x: Tensor | None) -> Tensor:
+    with torch.no_grad():
+        made: Tensor = one.module.features(data, index, x, one.cfg)
+    return made.flatten(1)
+
+
+def images_only(data: DataSet) -> str:
+    return "" if len(data.shape) == 3 else f"inputs of shape {data.shape} are no images"

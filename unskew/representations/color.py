@@ -1,0 +1,49 @@
+r"""color: the colours of an image, without any shape.
+
+.. math::  \phi_\text{max} = \max_p x_p, \qquad \phi_\text{mean} = (\mathrm{mean}_p x_p,\ \mathrm{std}_p x_p), \qquad
+           \phi_\text{histogram} = \text{share of pixels in each of } 4^3 \text{ colour boxes}
+
+Source: Li and Vasconcelos, "REPAIR", CVPR 2019 (released code: the per-channel maximum over pixels).
+Differs: `mean` and `histogram` are ours; the paper only says colour.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from unskew.data._dataset import DataSet
+from unskew.representations._base import images_only
+
+PIXELS, CONTENT = True, False
+VARIANTS = ({"kind": "max"}, {"kind": "mean"}, {"kind": "histogram"})
+BINS = 4
+
+
+@dataclass(frozen=True)
+class Config:
+    kind: Literal["max", "mean", "histogram"] = "max"
+
+
+def phrase(cfg: Config) -> str:
+    return {"max": "the brightest colour", "mean": "the mean colour", "histogram": "the colour histogram"}[cfg.kind]
+
+
+def applies(data: DataSet, cfg: Config) -> str:
+    return images_only(data)
+
+
+def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
+    flat = x.flatten(2)  # (B, C, P)
+    if cfg.kind == "max":
+        return flat.amax(2)
+    if cfg.kind == "mean":
+        return torch.cat([flat.mean(2), flat.std(2)], 1)
+    boxes = (flat * BINS).long().clamp(0, BINS - 1)
+    code = torch.zeros_like(boxes[:, 0])
+    for channel in boxes.unbind(1):
+        code = code * BINS + channel
+    size = BINS ** x.shape[1]
+    counts = torch.zeros(len(x), size).scatter_add_(1, code, torch.ones_like(code, dtype=torch.float32))
+    return (counts / code.shape[1]).sqrt()  # the square root spreads small shares: a few pixels may be the shortcut

@@ -1,0 +1,47 @@
+r"""crop: the border of an image alone (mostly background), or its centre alone (mostly the object).
+
+.. math::  \phi = \text{cells of a } 16 \times 16 \text{ area average: the outer two rings, or the inner } 8 \times 8
+
+Source: the background-only images of Xiao, Engstrom, Ilyas, Madry, "Noise or signal", ICLR 2021, without masks.
+Differs: position stands for the mask that a user does not have.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unskew.data._dataset import DataSet
+from unskew.representations._base import images_only
+
+PIXELS, CONTENT = True, False
+VARIANTS = ({"where": "border"}, {"where": "center"})
+GRID, RING = 16, 2
+
+
+@dataclass(frozen=True)
+class Config:
+    where: Literal["border", "center"] = "border"
+
+
+def phrase(cfg: Config) -> str:
+    return "the border of the image" if cfg.where == "border" else "the centre of the image"
+
+
+def content(cfg: Config) -> bool:
+    return cfg.where == "center"
+
+
+def applies(data: DataSet, cfg: Config) -> str:
+    return images_only(data) or ("" if min(data.shape[1:]) >= GRID else f"images are smaller than {GRID} pixels")
+
+
+def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
+    small = F.adaptive_avg_pool2d(x, GRID)
+    if cfg.where == "center":
+        return small[:, :, 4:12, 4:12].flatten(1)
+    ring = torch.ones(GRID, GRID, dtype=torch.bool)
+    ring[RING:-RING, RING:-RING] = False
+    return small[:, :, ring].flatten(1)

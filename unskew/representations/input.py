@@ -1,0 +1,33 @@
+r"""input: the feature vector itself, for data that comes as vectors.
+
+.. math::  \phi(x) = x
+
+Source: Li and Vasconcelos, "REPAIR", CVPR 2019 (phi is the identity).
+Differs: nothing.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from unskew.data._dataset import DataSet
+
+PIXELS, CONTENT = True, True
+VARIANTS: tuple[dict[str, str], ...] = ({},)
+
+
+@dataclass(frozen=True)
+class Config:
+    """No settings."""
+
+
+def phrase(cfg: Config) -> str:
+    return "the features, linearly"
+
+
+def applies(data: DataSet, cfg: Config) -> str:
+    return "" if len(data.shape) == 1 else f"inputs of shape {data.shape} are no vectors"
+
+
+def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
+    return x

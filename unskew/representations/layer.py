@@ -1,0 +1,88 @@
+r"""layer: the output of any layer of any network: of a finished run, or of a network with its first random weights.
+
+.. math::  \phi = \mathrm{mean}_{hw}\, h_l(x), \qquad \text{or, with } \texttt{gram}: \quad
+           \phi = \frac{1}{CHW} h_l(x)\, h_l(x)^\top
+
+Source: Bahng et al., ICML 2020 (Gram matrices of a low layer as texture); Li and Vasconcelos, CVPR 2019 (network features as phi).
+Differs: nothing.
+"""
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unskew import checkpoint
+from unskew.data._dataset import DataSet
+from unskew.data._loader import normalise
+from unskew.errors import UserError
+from unskew.models._base import Model, maker
+from unskew.rng import seed_of
+
+PIXELS, CONTENT = True, True
+VARIANTS: tuple[dict[str, str], ...] = ()  # only when asked for: which network is the user's choice
+
+
+@dataclass(frozen=True)
+class Config:
+    run: str = ""  # folder of a finished run
+    model: str = ""  # or a network by name, with random weights
+    at: str = ""  # layer; the last by default
+    gram: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if bool(self.run) == bool(self.model):
+            raise UserError("representation layer: give run=FOLDER or model=NAME, one of them")
+
+
+def phrase(cfg: Config) -> str:
+    return f"layer {cfg.at or 'last'} of {cfg.run or cfg.model}" + (" (Gram matrix)" if cfg.gram else "")
+
+
+def applies(data: DataSet, cfg: Config) -> str:
+    return ""
+
+
+def state(cfg: Config) -> str:
+    """What the cache depends on beside the settings: the weights themselves."""
+    path = Path(cfg.run) / "model.safetensors"
+    return f"{path.stat().st_mtime_ns}-{path.stat().st_size}" if cfg.run and path.is_file() else ""
+
+
+@functools.lru_cache(maxsize=4)
+def network(cfg: Config, shape: tuple[int, ...], outputs: int) -> Any:
+    if cfg.model:
+        make = maker(cfg.model, {}, shape, outputs)
+        with torch.random.fork_rng():
+            torch.manual_seed(seed_of(cfg.seed, "layer"))
+            return make().eval()
+    path = Path(cfg.run)
+    if not (path / "done.json").is_file():
+        raise UserError(f"{cfg.run!r} is not a finished run")
+    record = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    if tuple(record["data"]["shape"]) != shape:
+        raise UserError(f"{cfg.run!r} was trained on inputs of shape {tuple(record['data']['shape'])}, these have {shape}")
+    settings = record["config"]
+    made = maker(settings["model_name"], settings["model"], shape, len(record["data"]["classes"]))()
+    tensors, _ = checkpoint.read(path / "model.safetensors")
+    made.load_state_dict({k.removeprefix("model."): t.float() for k, t in tensors.items() if k.startswith("model.")})
+    return made.eval()
+
+
+def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
+    made = network(cfg, data.shape, len(data.classes))
+    assert isinstance(made, Model)
+    h = made.features(normalise(x, data), cfg.at)
+    if h.ndim <= 2:
+        return h.flatten(1)
+    if not cfg.gram:
+        return h.flatten(2).mean(2)
+    flat = h.flatten(2)
+    gram = flat @ flat.transpose(1, 2) / (flat.shape[1] * flat.shape[2])
+    rows, columns = torch.triu_indices(gram.shape[1], gram.shape[1])
+    return gram[:, rows, columns]
