@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test slow check bench bench-kill docs golden clean
+.PHONY: install demo test check bench bench-measure bench-calibration bench-audit bench-kill docs clean
 
 # Versions are the tested ones: constraints.txt. torch is installed first, so that a CPU build given by name is taken.
 $(STAMP): pyproject.toml constraints.txt
@@ -20,10 +20,7 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@tests/install_chromium.sh || true
-	$(BIN)/python -m pytest -n 2 -m "not slow"
-
-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -33,6 +30,17 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/loop_overhead.py
+
+bench-measure: $(STAMP)
+	$(BIN)/python benchmarks/bias_speed.py
+	$(BIN)/python benchmarks/leakage_rounds.py
+
+bench-calibration: $(STAMP)
+	$(BIN)/python benchmarks/calibration.py
+	$(BIN)/python benchmarks/repair_bias_curve.py
+
+bench-audit: $(STAMP)
+	$(BIN)/python benchmarks/audit_large.py
 
 bench-kill: $(STAMP)
 	$(BIN)/python benchmarks/kill_and_resume.py

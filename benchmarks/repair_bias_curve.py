@@ -33,8 +33,9 @@ def main() -> None:
     lines = [
         "# Colour bias of Colored MNIST",
         "",
-        f"`python benchmarks/repair_bias_curve.py --seeds {given.seeds}`: REPAIR's protocol on real MNIST, 70,000 coloured rows (train and biased test),",
-        "colour = per-channel maximum, five folds. Every seed draws its own palette. The grey row is the 10,000 grey test digits.",
+        f"`python benchmarks/repair_bias_curve.py --seeds {given.seeds}`: REPAIR's protocol on real MNIST, 70,000 coloured rows",
+        "(train and biased test), colour = per-channel maximum, five folds. Every seed draws its own palette. The grey row is the",
+        "10,000 grey test digits.",
         "",
         "| sigma | seed | bias | 95 % interval | chance |",
         "|---|---|---|---|---|",

@@ -1,6 +1,10 @@
 """Settings of the whole suite: hypothesis without a clock, no network, and small data sets that tests share."""
 
 import os
+
+# One thread each: two test workers with two threads each on two cores wait for one another. Before torch is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import socket
 import subprocess
 import sys
@@ -40,7 +44,7 @@ def unskew(tmp_path):
             capture_output=True,
             text=True,
             cwd=cwd or tmp_path,
-            env=os.environ | {"OMP_NUM_THREADS": "1"} | (env or {}),
+            env=os.environ | (env or {}),
             timeout=300,
             **kwargs,
         )

@@ -77,7 +77,7 @@ class Table:
 
     @property
     def index(self) -> Tensor:
-        return torch.from_numpy(self.frame["index"].to_numpy().astype("int64"))
+        return torch.from_numpy(self.frame["index"].to_numpy().astype("int64", copy=True))
 
     def column(self, name: str) -> Tensor:
         """A numeric column as a tensor; a list column becomes a matrix."""

@@ -19,7 +19,7 @@ from unskew.data._sources import DataConfig, load
 from unskew.errors import UserError
 from unskew.files import dumps, write_json, write_text
 from unskew.measure.association import association
-from unskew.measure.leakage import SMALLEST, dataset_leakage
+from unskew.measure.leakage import SMALLEST, Attack, dataset_leakage
 from unskew.measure.representation_bias import BiasEstimate, representation_bias
 from unskew.records import Table
 from unskew.report.pictures import thumbnails
@@ -48,6 +48,7 @@ def audit(
     out: str | Path = "audit",
     seed: int = 0,
     settings: dict[str, Any] | None = None,
+    attack: Attack | None = None,
     command: str = "",
 ) -> Audit:
     """Rank every representation by how much of the label it gives away; write page, JSON and per-sample scores into `out`."""
@@ -75,7 +76,7 @@ def audit(
         "rows": len(index),
         "left_out": {"classes": dropped, "representations": left, "unreadable": len(rows) - len(index)},
         "representations": [describe(one, e, data) for one, e in estimates],
-        "columns": [_column(data, name, index, seed) for name in data.bias_names],
+        "columns": [_column(data, name, index, attack, seed) for name in data.bias_names],
         "gallery": gallery(data, index, estimates),
         "next": _next(data, estimates),
         "command": command,
@@ -192,7 +193,7 @@ def verdict(found: dict[str, Any]) -> str:
     return f"Look at {top['name']} first: {top['sentence']}{more}"
 
 
-def _column(data: DataSet, name: str, index: Tensor, seed: int) -> dict[str, Any]:
+def _column(data: DataSet, name: str, index: Tensor, attack: Attack | None, seed: int) -> dict[str, Any]:
     """Association with the label and dataset leakage of one bias column; what cannot be measured says why."""
     column = data.bias[index, data.bias_index(name)]
     found: dict[str, Any] = {
@@ -210,7 +211,7 @@ def _column(data: DataSet, name: str, index: Tensor, seed: int) -> dict[str, Any
         if len(known) and int(known.bincount(minlength=1).max()) == len(known):
             raise UserError(f"bias column {name!r} has one value")
         progress.say(f"attacking {name} (five attackers, at least {SMALLEST} rows of every value)")
-        leak = dataset_leakage(data.y[index], column, seed=seed)
+        leak = dataset_leakage(data.y[index], column, attack=attack, seed=seed)
         found["leakage"] = {"dataset": leak.value, "low": leak.low, "high": leak.high, "chance": leak.chance, "n": leak.n}
     except UserError as error:
         found["leakage_reason"] = str(error)

@@ -43,7 +43,7 @@ def from_folder(root: Path, cfg: "DataConfig") -> DataSet:
     parts = [(_SPLIT_FOLDERS[c.name.lower()], c) for c in children] if all(is_split) else [(0, root)]
     rows: list[tuple[str, str, int]] = []  # path, class, split
     for code, part in parts:
-        folders = sorted(p for p in part.iterdir() if p.is_dir() and not p.name.startswith("."))
+        folders = sorted(p for p in part.iterdir() if p.is_dir() and not p.name.startswith(".") and not is_result(p))
         if not folders:
             raise UserError(f"{part}: no class folder in it")
         for folder in folders:

@@ -13,7 +13,8 @@ B           .bias               0: the representation tells nothing; 1: it tells
 ==========  ==================  ======================================================================
 
 Every row is judged by an estimator that was not fitted on it (cross-fitting), so B can fall a little below 0 where there is nothing
-to read. The largest B over the weight decays is reported. The interval is a bootstrap over rows within classes. The baseline repeats
+to read. The largest B over the weight decays is reported. The interval is a bootstrap over rows within classes; its upper end is
+raised by what an estimator fitted on finitely many rows misses, half the gap between held-out and fitted risk. The baseline repeats
 the measurement with labels permuted: the class shares stay, the link is cut, so an imbalanced set without bias gets a clean
 bill. The gain of a row, log P(y|z) - log p_y, is what the representation tells about it; B is its mean over H.
 
@@ -83,10 +84,12 @@ def representation_bias(
         flat = torch.zeros(len(y), dtype=torch.float64)
         return BiasEstimate(0.0, entropy, entropy, 0.0, 0.0, 0.0, 0.0, (0.0,) * num_classes, flat, len(y), decays[0], note)
     fold = folds_of(y, folds, seed)
-    loss = held_out_loss(x, y[:, None], omega[:, None], fold, folds, decays, num_classes)[:, :, 0]  # (n, decays)
-    risks = omega @ loss
+    losses, fitted = held_out_loss(x, y[:, None], omega[:, None], fold, folds, decays, num_classes)
+    risks = omega @ losses[:, :, 0]
     best = int(risks.argmin())
-    loss = loss[:, best]
+    loss = losses[:, best, 0]
+    # What a fit on finitely many rows loses against the best one: held-out risk is too high by it, fitted risk too low by as much.
+    lost = max(0.0, float(risks[best] - fitted[best, 0]) / 2 / entropy)
     surprise = -prior[y].log()
     low, high = _interval(loss, y, omega, entropy, bootstrap, seed)
     null = _permuted(x, y, omega, decays[best], num_classes, permutations, seed)
@@ -95,7 +98,7 @@ def representation_bias(
         risk=float(risks[best]),
         entropy=entropy,
         low=low,
-        high=high,
+        high=min(1.0, high + lost),
         chance=float(null.mean()) if len(null) else math.nan,
         chance_high=float(null.max()) if len(null) else math.nan,
         per_class=tuple(_of_class(loss, surprise, omega, y == c) for c in range(num_classes)),
@@ -144,26 +147,24 @@ def folds_of(y: Tensor, folds: int, seed: int) -> Tensor:
 
 def held_out_loss(
     x: Tensor, y: Tensor, omega: Tensor, fold: Tensor, folds: int, decays: tuple[float, ...], num_classes: int
-) -> Tensor:
-    """(n, decays, Q) cross-entropy of every row by the estimator of its fold, for Q columns of labels and weights (n, Q)."""
+) -> tuple[Tensor, Tensor]:
+    """Cross-entropies (n, decays, Q) of every row by the estimator of its fold, for Q columns of labels and weights (n, Q);
+    and the risks (decays, Q) of the estimators on the rows they were fitted on."""
     copies = y.shape[1]
     outside = (fold[:, None] != torch.arange(folds)).to(x.dtype)[:, :, None] * omega[:, None, :].to(x.dtype)  # (n, folds, Q)
     outside = outside / outside.sum(0)
-    # Problem (fold, decay, copy): all of them see the same rows in the same pass.
-    weight = outside[:, :, None, :].expand(-1, -1, len(decays), -1).reshape(len(x), -1)
-    target = y[:, None, None, :].expand(-1, folds, len(decays), -1).reshape(len(x), -1)
-    decay = torch.tensor(decays, dtype=x.dtype)[None, :, None].expand(folds, -1, copies).reshape(-1)
-    w = fit_softmax(x, target, weight, decay, num_classes)
-    w = w.view(folds, len(decays) * copies, x.shape[1], num_classes)
+    # Problem (fold, copy): all of them see the same rows in the same pass.
+    w = fit_softmax(x, y[:, None, :].expand(-1, folds, -1).reshape(len(x), -1), outside.reshape(len(x), -1), decays, num_classes)
+    flat = w.view(len(decays), folds, copies, x.shape[1], num_classes).permute(3, 1, 0, 2, 4).reshape(x.shape[1], -1)
     loss = torch.empty(len(x), len(decays), copies, dtype=torch.float64)
-    for k in range(folds):
-        inside = (fold == k).nonzero().flatten()
-        flat = w[k].permute(1, 0, 2).reshape(x.shape[1], -1)
-        for rows in torch.split(inside, ROWS):
-            logits = (x[rows] @ flat).view(len(rows), len(decays), copies, num_classes).double()
-            picked = logits.gather(3, y[rows][:, None, :, None].expand(-1, len(decays), -1, -1)).squeeze(3)
-            loss[rows] = logits.logsumexp(3) - picked
-    return loss
+    fitted = torch.zeros(len(decays), copies, dtype=torch.float64)
+    for rows in torch.split(torch.arange(len(x)), max(1, 4 * ROWS // (folds * copies))):
+        logits = (x[rows] @ flat).view(len(rows), folds, len(decays), copies, num_classes).double()
+        picked = logits.gather(4, y[rows][:, None, None, :, None].expand(-1, folds, len(decays), -1, -1)).squeeze(4)
+        every = logits.logsumexp(4) - picked  # (rows, folds, decays, Q)
+        loss[rows] = every[torch.arange(len(rows)), fold[rows]]
+        fitted += torch.einsum("nkq,nkdq->dq", outside[rows].double(), every) / folds
+    return loss, fitted
 
 
 def _interval(loss: Tensor, y: Tensor, omega: Tensor, entropy: float, draws: int, seed: int) -> tuple[float, float]:
@@ -197,7 +198,7 @@ def _permuted(x: Tensor, y: Tensor, omega: Tensor, decay: float, num_classes: in
     for part in torch.split(torch.arange(permutations), together):
         order = torch.stack([torch.randperm(len(x), generator=generator) for _ in part], 1)  # (n, Q)
         labels, shares = y[order], omega[order]
-        loss = held_out_loss(x, labels, shares, fold, folds, (decay,), num_classes)[:, 0]
+        loss = held_out_loss(x, labels, shares, fold, folds, (decay,), num_classes)[0][:, 0]
         found += [_bias_of(loss[:, q], labels[:, q], shares[:, q], num_classes) for q in range(len(part))]
     return torch.tensor(found, dtype=torch.float64)
 

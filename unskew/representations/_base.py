@@ -136,7 +136,7 @@ def _chunk(data: DataSet, specs: list[Spec], rows: Tensor, workers: int, batch: 
 def _one(one: Spec, data: DataSet, index: Tensor, x: Tensor | None) -> Tensor:
     with torch.no_grad():
         made: Tensor = one.module.features(data, index, x, one.cfg)
-    return made.flatten(1)
+    return made.reshape(len(index), -1)
 
 
 def images_only(data: DataSet) -> str:
