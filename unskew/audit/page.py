@@ -52,4 +52,5 @@ def ranking(representations: list[dict[str, Any]]) -> str:
         ),
     )
     spans = base.mark_rule(strokeWidth=2, color="#1d2730").encode(x="low:Q", x2="high:Q")
-    return charts.svg(bars + spans)
+    # Browsers set names wider than the renderer expects: leave them room.
+    return charts.svg((bars + spans).properties(padding={"left": 40, "right": 10, "top": 5, "bottom": 5}))

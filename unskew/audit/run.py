@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 import torch
@@ -25,6 +25,7 @@ from unskew.records import Table
 from unskew.report.pictures import thumbnails
 from unskew.representations._base import Spec, compute, spec, standard
 
+T = TypeVar("T")
 FOLDS = 5
 GALLERY = 6  # pictures of each kind and class
 CLASSES_SHOWN = 12
@@ -121,6 +122,7 @@ def measure(features: Tensor, y: Tensor, seed: int) -> BiasEstimate:
         gain=gain,
         n=len(gain),
         decay=math.nan,
+        width=parts[0].width,
     )
 
 
@@ -174,6 +176,7 @@ def describe(one: Spec, e: BiasEstimate, data: DataSet) -> dict[str, Any]:
         "content": one.content,
         "sentence": f"{read}; chance level {chance:.0f} %, 95 % interval {100 * e.low:.0f} to {100 * e.high:.0f}.",
         "per_class": dict(zip(data.classes, e.per_class, strict=False)),
+        "features": e.width,
         "solved": float((e.gain > 0).double().mean()),
         "risk": e.risk,
         "entropy": e.entropy,
@@ -187,10 +190,22 @@ def verdict(found: dict[str, Any]) -> str:
     shortcuts = [r for r in found["representations"] if r["verdict"] in ("weak", "shortcut", "strong")]
     if not shortcuts:
         return f"No shortcut found in {found['rows']} rows: nothing that should not tell the class tells it."
-    top = shortcuts[0]
+    top = simplest([(r["bias"], r["features"], r) for r in shortcuts])
     others = len(shortcuts) - 1
     more = f" {others} more {'follow' if others > 1 else 'follows'} below." if others else ""
     return f"Look at {top['name']} first: {top['sentence']}{more}"
+
+
+def simplest(candidates: Sequence[tuple[float, int, T]]) -> T:
+    """Of (bias, number of features, thing), the thing with the fewest features among those that read nearly as much as the best.
+
+    Three numbers that give a class away are a plainer shortcut than two hundred.
+
+    >>> simplest([(0.9, 200, "border"), (0.85, 3, "color"), (0.1, 1, "column")])
+    'color'
+    """
+    best = max(bias for bias, _, _ in candidates)
+    return min((c for c in candidates if c[0] >= 0.8 * best), key=lambda c: (c[1], -c[0]))[2]
 
 
 def _column(data: DataSet, name: str, index: Tensor, attack: Attack | None, seed: int) -> dict[str, Any]:
@@ -221,7 +236,7 @@ def _column(data: DataSet, name: str, index: Tensor, attack: Attack | None, seed
 def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> dict[str, Any]:
     """For the leading shortcut: the rows of each class that it solves best, and those that it misleads most."""
     ranked = [pair for pair in estimates if not pair[0].content] or list(estimates)
-    one, e = ranked[0]
+    one, e = simplest([(pair[1].bias, pair[1].width, pair) for pair in ranked])
     if len(data.shape) != 3 or data.multi_label:
         return {
             "name": one.name,

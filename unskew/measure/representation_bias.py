@@ -51,6 +51,7 @@ class BiasEstimate:
     gain: Tensor  # (n,) log P(y|z) - log p_y of every row, held out
     n: int
     decay: float  # the weight decay that read most
+    width: int  # features that vary
     note: str = ""
 
     @property
@@ -82,7 +83,7 @@ def representation_bias(
     entropy = float(-(prior * prior.clamp(min=1e-300).log()).sum())
     if x.shape[1] == 1:  # only the constant is left
         flat = torch.zeros(len(y), dtype=torch.float64)
-        return BiasEstimate(0.0, entropy, entropy, 0.0, 0.0, 0.0, 0.0, (0.0,) * num_classes, flat, len(y), decays[0], note)
+        return BiasEstimate(0.0, entropy, entropy, 0.0, 0.0, 0.0, 0.0, (0.0,) * num_classes, flat, len(y), decays[0], 0, note)
     fold = folds_of(y, folds, seed)
     losses, fitted = held_out_loss(x, y[:, None], omega[:, None], fold, folds, decays, num_classes)
     risks = omega @ losses[:, :, 0]
@@ -105,6 +106,7 @@ def representation_bias(
         gain=surprise - loss,
         n=len(y),
         decay=decays[best],
+        width=x.shape[1] - 1,
         note=note,
     )
 

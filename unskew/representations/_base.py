@@ -139,5 +139,12 @@ def _one(one: Spec, data: DataSet, index: Tensor, x: Tensor | None) -> Tensor:
     return made.reshape(len(index), -1)
 
 
+def grey_of(x: Tensor) -> Tensor:
+    """(B, H, W) mean of the channels, with mean 0 and deviation 1: brightness and contrast are colour's to tell."""
+    grey = x.mean(1)
+    grey = grey - grey.mean((1, 2), keepdim=True)
+    return grey / grey.flatten(1).std(1).clamp(min=1e-3)[:, None, None]
+
+
 def images_only(data: DataSet) -> str:
     return "" if len(data.shape) == 3 else f"inputs of shape {data.shape} are no images"

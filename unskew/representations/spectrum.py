@@ -2,7 +2,7 @@ r"""spectrum: how much of each spatial frequency and direction an image holds: b
 
 .. math::  \phi = \log\big(\epsilon + \mathrm{mean}_{(u,v) \in \text{band}} |\hat x_{uv}|^2\big)
 
-over twelve bands of frequency and six of direction of the grey image, its mean removed.
+over twelve bands of frequency and six of direction of the grey image, brought to mean 0 and deviation 1.
 
 Source: Torralba and Oliva, "Statistics of natural image categories", Network 2003.
 Differs: bands instead of principal components.
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from unskew.data._dataset import DataSet
-from unskew.representations._base import images_only
+from unskew.representations._base import grey_of, images_only
 
 PIXELS, CONTENT = True, False
 VARIANTS: tuple[dict[str, str], ...] = ({},)
@@ -36,8 +36,8 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 
 def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
-    grey = x.mean(1)
-    power = torch.fft.rfft2(grey - grey.mean((1, 2), keepdim=True), norm="ortho").abs().square()
+    grey = grey_of(x)
+    power = torch.fft.rfft2(grey, norm="ortho").abs().square()
     v = torch.fft.fftfreq(grey.shape[1])[:, None].expand(power.shape[1:])
     u = torch.fft.rfftfreq(grey.shape[2])[None, :].expand(power.shape[1:])
     radius = ((u.square() + v.square()).sqrt() / math.sqrt(0.5) * BANDS).long().clamp(max=BANDS - 1)

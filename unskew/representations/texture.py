@@ -2,8 +2,8 @@ r"""texture: which small patterns occur together, wherever they are; no network 
 
 .. math::  G_{kl} = \frac{1}{HW} \sum_p (f_k * x)_p \, (f_l * x)_p, \qquad \phi = \mathrm{sign}(G) \sqrt{|G|}
 
-f are ten fixed filters on the grey image: derivatives in four directions at two scales, and two Laplacians. The Gram matrix of a
-network's layer is the representation `layer` with `gram=true`.
+f are ten fixed filters on the grey image, brought to mean 0 and deviation 1: derivatives in four directions at two scales, and two
+Laplacians. The Gram matrix of a network's layer is the representation `layer` with `gram=true`.
 
 Source: Gatys, Ecker, Bethge, "Texture synthesis using convolutional neural networks", NeurIPS 2015 (Gram matrices), with fixed filters.
 Differs: filters are fixed, so no weights are needed.
@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unskew.data._dataset import DataSet
-from unskew.representations._base import images_only
+from unskew.representations._base import grey_of, images_only
 
 PIXELS, CONTENT = True, False
 VARIANTS: tuple[dict[str, str], ...] = ({},)
@@ -56,7 +56,7 @@ def filters() -> Tensor:
 
 
 def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
-    answer = F.conv2d(x.mean(1, keepdim=True), filters().to(x)).flatten(2)  # (B, 10, P)
+    answer = F.conv2d(grey_of(x)[:, None], filters().to(x)).flatten(2)  # (B, 10, P)
     gram = answer @ answer.transpose(1, 2) / answer.shape[2]
     rows, columns = torch.triu_indices(gram.shape[1], gram.shape[1])
     upper = gram[:, rows, columns]
