@@ -151,3 +151,38 @@ def test_columns_that_cannot_be_measured_say_why(tmp_path):
     reasons = {c["name"]: c["leakage_reason"] for c in found["columns"]}
     assert "has one value" in reasons["same"]
     assert "too rare to balance" in reasons["rare"]
+
+
+def test_a_folder_with_the_same_names_and_sizes_is_another_folder(tmp_path):
+    rng = np.random.default_rng(0)
+    for root in ("told", "noise"):
+        for k, name in enumerate(("a", "b")):
+            (tmp_path / root / name).mkdir(parents=True)
+            for i in range(20):
+                level = 100 + 100 * k if root == "told" else rng.integers(0, 255, (16, 16, 3))
+                Image.fromarray(np.full((16, 16, 3), level, np.uint8)).save(tmp_path / root / name / f"{i}.bmp")
+    told, noise = (package.audit(tmp_path / r, representations=["color:kind=mean"], out=tmp_path / f"o-{r}").json for r in ("told", "noise"))
+    assert told["representations"][0]["bias"] > 0.9
+    assert noise["representations"][0]["bias"] < 0.3
+
+
+def test_a_changed_column_is_read_again(tmp_path):
+    save(tmp_path / "photos", n=20)
+    paths, label = [f"{c}/{k}.jpg" for c in ("cat", "dog") for k in range(20)], ["cat"] * 20 + ["dog"] * 20
+    found = []
+    for k, site in enumerate((label, ["x", "y"] * 20)):
+        pl.DataFrame({"path": paths, "label": label, "site": site}).write_csv(tmp_path / "photos" / "t.csv")
+        found.append(package.audit(tmp_path / "photos" / "t.csv", representations=["column:name=site"], out=tmp_path / f"o{k}").json)
+    assert found[0]["representations"][0]["bias"] > 0.9
+    assert found[1]["representations"][0]["bias"] < 0.1
+
+
+def test_undecodable_rows_and_a_partly_filled_cache(tmp_path):
+    root = save(tmp_path / "photos", n=30)
+    whole = (root / "cat" / "3.jpg").read_bytes()
+    (root / "cat" / "3.jpg").write_bytes(whole[: len(whole) // 2])
+    for k, names in enumerate((["file"], ["file", "color", "color", "color:kind=max"])):
+        found = package.audit(root, settings={"data.max_bad": 0.1}, representations=names, out=tmp_path / f"o{k}").json
+    assert len(found["representations"]) == 2  # named twice, measured once
+    assert found["rows"] == 59
+    assert found["left_out"]["unreadable"] == 1

@@ -105,3 +105,14 @@ def test_bad_input():
         hsic(torch.rand(5, 1), torch.rand(5, 1), kernel="cubic")
     with pytest.raises(UserError, match="got 5 and 6"):
         hsic(torch.rand(5, 1), torch.rand(6, 1))
+
+
+def test_integers_offsets_and_nan():
+    torch.manual_seed(0)
+    u = torch.randint(0, 200, (30, 2))
+    v = torch.randint(0, 200, (30, 2))
+    expected = float(hsic(u.double(), v.double(), sigma=50.5))
+    assert float(hsic(u.to(torch.uint8), v.to(torch.uint8), sigma=50.5)) == pytest.approx(expected)
+    assert float(hsic(u.float() + 1e4, v.float() - 1e4, sigma=50.5)) == pytest.approx(expected, rel=1e-3)
+    with pytest.raises(UserError, match="NaN"):
+        hsic_test(torch.full((5, 1), torch.nan), torch.rand(5, 1))

@@ -138,3 +138,10 @@ def test_missing_attribute_values_are_left_out_and_bad_logits_refused():
     assert dataset_leakage(y, a, attack=QUICK).n <= 1900
     with pytest.raises(UserError, match="NaN"):
         model_leakage(torch.full((10, 2), math.nan), torch.zeros(10))
+
+
+def test_labels_cannot_be_made_worse_than_random_and_it_says_so():
+    y, a, _ = labels_with_attribute(2000)
+    found = dataset_leakage_at(y, a, 0.0, attack=QUICK)
+    assert "cannot be made as wrong" in found.note
+    assert 0.45 <= found.value <= 0.6

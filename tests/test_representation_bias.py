@@ -146,3 +146,22 @@ def test_constant_features_carry_nothing_and_one_among_others_is_left_out():
 def test_what_cannot_be_measured_is_said(x, y, words):
     with pytest.raises(UserError, match=words):
         representation_bias(x, y)
+
+
+@pytest.mark.parametrize("change", [lambda x: x * 1e-8, lambda x: x * 100 + 1.7e9, lambda x: x * 1e200, lambda x: (x * 1000).long()])
+def test_scale_and_offset_do_not_hide_anything(change):
+    x, y = rows(400, strength=0.8)
+    expected = representation_bias(x.double(), y, permutations=0, bootstrap=0).bias
+    assert representation_bias(change(x.double()), y, permutations=0, bootstrap=0).bias == pytest.approx(expected, abs=0.01)
+
+
+def test_rows_of_weight_zero_are_not_there():
+    x, y = rows(400)
+    weights = torch.ones(400)
+    weights[::4] = 0
+    e = representation_bias(x, y, weights=weights, permutations=0)
+    there = weights > 0
+    assert e.bias == pytest.approx(representation_bias(x[there], y[there], permutations=0).bias, abs=1e-9)
+    assert e.gain[~there].isnan().all()
+    with pytest.raises(UserError, match="one class only"):
+        representation_bias(x, (y > 0).long(), weights=(y == 0).float())

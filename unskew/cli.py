@@ -247,7 +247,7 @@ def _stop_on_wrong_words(error: Exception) -> None:
 
 
 _FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
-_FORBIDDEN = {errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR}
+_FORBIDDEN = {errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.ENOENT}
 
 
 def _stop_on_disk_trouble(error: OSError) -> None:

@@ -1,8 +1,10 @@
 """The verb `audit`: measure everything that can be measured without training a model, rank it, and say it in plain words."""
 
 import dataclasses
+import hashlib
 import json
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,9 +103,15 @@ def audited_rows(data: DataSet) -> Tensor:
 def measure(features: Tensor, y: Tensor, seed: int) -> BiasEstimate:
     """Representation bias; of a multi-label task, the mean over labels, each weighing with its entropy."""
     if y.ndim == 1:
-        return representation_bias(features, y, folds=FOLDS, seed=seed)
-    judged = [column for column in y.long().unbind(1) if min(int(column.sum()), int((1 - column).sum())) >= FOLDS]
-    parts = [representation_bias(features, column, folds=FOLDS, permutations=0, bootstrap=0, seed=seed) for column in judged]
+        # The baseline's cost grows with the classes, and its maximum with the permutations: a few are enough where classes abound.
+        return representation_bias(features, y, folds=FOLDS, permutations=19 if int(y.max()) < 30 else 5, seed=seed)
+    by_label = [
+        representation_bias(features, column, folds=FOLDS, permutations=0, bootstrap=0, seed=seed)
+        if min(int(column.sum()), int((1 - column).sum())) >= FOLDS
+        else None
+        for column in y.long().unbind(1)
+    ]
+    parts = [p for p in by_label if p is not None]
     if not parts:
         raise UserError(f"no label has {FOLDS} rows with and without it")
     entropy = sum(p.entropy for p in parts)
@@ -118,7 +126,7 @@ def measure(features: Tensor, y: Tensor, seed: int) -> BiasEstimate:
         high=bias + half,
         chance=math.nan,
         chance_high=math.nan,
-        per_class=tuple(p.bias for p in parts),
+        per_class=tuple(math.nan if p is None else p.bias for p in by_label),
         gain=gain,
         n=len(gain),
         decay=math.nan,
@@ -134,6 +142,7 @@ def _choose(data: DataSet, named: Sequence[str]) -> tuple[list[Spec], dict[str, 
         for one in chosen:
             if one.missing(data):
                 raise UserError(f"representation {one.name!r} cannot be computed: {one.missing(data)}")
+    chosen = list({one.key: one for one in chosen}.values())  # the same one named twice, or in two spellings, counts once
     if not chosen:
         raise UserError(f"no representation applies to {data.name}, whose inputs have shape {data.shape}")
     return chosen, left
@@ -164,7 +173,7 @@ def judgement(e: BiasEstimate, content: bool) -> str:
 
 def describe(one: Spec, e: BiasEstimate, data: DataSet) -> dict[str, Any]:
     read = f"{100 * max(e.bias, 0):.0f} % of the label can be read from {one.phrase} alone"
-    chance = 0 if math.isnan(e.chance) else 100 * max(e.chance, 0)
+    chance = "" if math.isnan(e.chance) else f"chance level {100 * max(e.chance, 0):.0f} %, "
     return {
         "name": one.name,
         "bias": e.bias,
@@ -174,8 +183,8 @@ def describe(one: Spec, e: BiasEstimate, data: DataSet) -> dict[str, Any]:
         "chance_high": e.chance_high,
         "verdict": judgement(e, one.content),
         "content": one.content,
-        "sentence": f"{read}; chance level {chance:.0f} %, 95 % interval {100 * e.low:.0f} to {100 * e.high:.0f}.",
-        "per_class": dict(zip(data.classes, e.per_class, strict=False)),
+        "sentence": f"{read}; {chance}95 % interval {100 * e.low:.0f} to {100 * e.high:.0f}.",
+        "per_class": dict(zip(data.classes, [*e.per_class, *[math.nan] * len(data.classes)], strict=False)),
         "features": e.width,
         "solved": float((e.gain > 0).double().mean()),
         "risk": e.risk,
@@ -254,12 +263,12 @@ def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEs
 
 def _next(data: DataSet, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> list[dict[str, str]]:
     """Commands that follow from what was found."""
-    source = data.source or "SOURCE"
+    source = shlex.quote(data.source) if data.source else "SOURCE"
     steps = [
         {"why": "train plainly and see whether the model takes it", "command": f"unskew train {source} --method erm --out run"}
     ]
     if data.bias_names:
-        balanced = f"unskew train {source} --bias {data.bias_names[0]} train.sampler=balanced --out balanced"
+        balanced = f"unskew train {source} --bias {shlex.quote(data.bias_names[0])} train.sampler=balanced --out balanced"
         steps.append({"why": "draw every (class, bias) group equally often", "command": balanced})
     runs = "run balanced" if data.bias_names else "run"
     steps.append({"why": "judge, and look", "command": f"unskew report {runs} --out page.html"})
@@ -278,7 +287,19 @@ def _scores(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEs
 
 
 def _identity(data: DataSet, chosen: Sequence[Spec], seed: int) -> dict[str, Any]:
-    return {"fingerprint": data.fingerprint, "bias": list(data.bias_names), "keys": [one.key for one in chosen], "seed": seed}
+    columns = [
+        repr(data.columns[n].to_list())
+        for n in sorted(data.columns.columns)
+        if any(one.name == f"column:name={n}" for one in chosen)
+    ]
+    known = hashlib.sha256("".join([*columns, repr(data.bias.tolist())]).encode("utf-8", "replace")).hexdigest()[:16]
+    return {
+        "fingerprint": data.fingerprint,
+        "bias": list(data.bias_names),
+        "columns": known,
+        "keys": [o.key for o in chosen],
+        "seed": seed,
+    }
 
 
 def _claim(out: Path, identity: dict[str, Any]) -> Audit | None:

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from unskew.data._sources import DataConfig
 
 
+def glimpse(path: str, bytes_each: int = 4096) -> bytes:
+    """Size, beginning, middle and end of a file: enough to notice that it was replaced, cheap enough for every file."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        parts = [b"%d" % size]
+        for place in sorted({0, max(0, size // 2 - bytes_each // 2), max(0, size - bytes_each)}):
+            file.seek(place)
+            parts.append(file.read(bytes_each))
+    return hashlib.sha256(b"|".join(parts)).digest()
+
+
 def image_set(
     root: Path,
     paths: Sequence[str],
@@ -50,7 +61,7 @@ def image_set(
     bias = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias
     digest = hashlib.sha256(repr((classes, splits, side, tuple(cfg.bias), bias_values)).encode("utf-8", "surrogateescape"))
     for path, name in zip(full, paths, strict=True):
-        digest.update(os.fsencode(name) + b"\0%d\n" % os.path.getsize(path))
+        digest.update(os.fsencode(name) + b"\0" + glimpse(path))
     for part in (y, split, bias):
         digest.update(part.contiguous().numpy().tobytes())
     notes = (f"{len(broken)} images cannot be decoded and are left out",) if broken else ()

@@ -1,6 +1,7 @@
 """Label noise: a share of the labels flipped to another class, whatever their bias (PGD, section 5)."""
 
 import dataclasses
+import hashlib
 
 import polars as pl
 import torch
@@ -36,6 +37,6 @@ def with_noise(data: DataSet, share: float, seed: int) -> DataSet:
         data,
         y=y,
         columns=columns,
-        fingerprint="",
+        fingerprint=hashlib.sha256(f"{data.fingerprint} noise {share} {seed}".encode()).hexdigest()[:32],
         notes=(*data.notes, f"{share:.1%} of the train and val labels flipped to another class, seed {seed}"),
     )

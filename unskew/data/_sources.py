@@ -104,7 +104,7 @@ def _built_in(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
             f"no such source {text!r}: neither a file, a folder nor a built-in data set{suggest(name, registry.names('data'))}"
         )
     module = registry.load("data", name)
-    values = config.words(_pieces(settings))
+    values = config.words(pieces(settings))
     noise = values.pop("noise", None)
     if noise is not None:
         # Repeats with another seed of the set get other flips too.
@@ -115,10 +115,10 @@ def _built_in(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
     return dataclasses.replace(data, source=text), cfg
 
 
-def _pieces(settings: str) -> Sequence[str]:
+def pieces(settings: str) -> Sequence[str]:
     """`a=1,b=0.5,0.5,c=x` as its settings: a comma inside a value belongs to the value.
 
-    >>> _pieces("ratio=0.9,shares=0.5,0.5,seed=1")
+    >>> pieces("ratio=0.9,shares=0.5,0.5,seed=1")
     ['ratio=0.9', 'shares=0.5,0.5', 'seed=1']
     """
     pieces: list[str] = []

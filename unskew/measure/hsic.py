@@ -32,10 +32,14 @@ from unskew.rng import stream
 def kernel_matrix(a: Tensor, kernel: str = "rbf", sigma: float | str = "median") -> Tensor:
     """(m, m) of the rows of `a`."""
     a = a.reshape(len(a), -1)
+    a = a if a.is_floating_point() else a.double()
+    if not len(a) or not bool(torch.isfinite(a).all()):
+        raise UserError(f"HSIC needs rows of finite numbers, got {len(a)} rows" + (" with NaN or infinity" if len(a) else ""))
     if kernel == "linear":
         return a @ a.T
     if kernel != "rbf":
         raise UserError(f"kernel={kernel!r}: must be rbf or linear")
+    a = a - a.detach().mean(0)  # distances stay; what large offsets would cancel does not arise
     squared = (a.square().sum(1)[:, None] + a.square().sum(1)[None] - 2 * a @ a.T).clamp(min=0)
     # Rounding leaves the distance of a row to itself a little off 0.
     squared = squared - torch.diag(squared.diagonal())

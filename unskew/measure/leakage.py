@@ -49,6 +49,8 @@ class Leakage:
     rounds: tuple[float, ...]
     chance: float  # 1 / number of values
     n: int  # rows in one balanced draw
+    error: float = 0.0  # standard error behind the interval, which is cut at 0 and 1
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Attack:
     weight_decay: float = 1e-5
     batch: int = 128
     epochs: int = 100
-    min_steps: int = 4000
+    min_steps: int = 2500
     together: bool = True  # all rounds as one batched model; False runs them one after another, for comparison
 
 
@@ -99,7 +101,7 @@ def bias_amplification(
     model = model_leakage(logits, attribute, attack=attack, seed=seed)
     at_f1 = dataset_leakage_at(labels, attribute, f1, attack=attack, seed=seed)
     delta = model.value - at_f1.value
-    half = math.hypot((model.high - model.low) / 2, (at_f1.high - at_f1.low) / 2)
+    half = Z95 * math.hypot(model.error, at_f1.error)
     return Amplification(delta, delta - half, delta + half, model, at_f1, f1)
 
 
@@ -156,6 +158,8 @@ def macro_f1(guess: Tensor, truth: Tensor) -> float:
 
 def _as_sets(labels: Tensor) -> Tensor:
     labels = torch.as_tensor(labels)
+    if not len(labels):
+        raise UserError("no rows")
     if labels.ndim == 1:
         if bool((labels < 0).any()):
             raise UserError("labels must be class codes from 0 on")
@@ -189,8 +193,13 @@ def _leak(
     if len(values) == 2:
         found = 0.5 + (found - 0.5).abs()
     pooled = sum(len(index) for index in rows[0].values())
+    note = ""
+    if at is not None and not min(f1) - 0.01 <= at <= max(f1) + 0.01:
+        note = f"labels cannot be made as wrong as F1 {at:.3f}; read at {min(max(at, min(f1)), max(f1)):.3f}"
+        at = min(max(at, min(f1)), max(f1))
     value, error = _read(found.view(len(sets), -1), torch.tensor(f1), at)
-    error = math.hypot(error, math.sqrt(max(value * (1 - value), 0.0) / pooled))
+    shrunk = (min(max(value, 0.0), 1.0) * pooled + 1) / (pooled + 2)  # an attacker that is always right is not certain
+    error = math.hypot(error, math.sqrt(shrunk * (1 - shrunk) / pooled))
     return Leakage(
         value=value,
         low=max(0.0, value - Z95 * error),
@@ -199,6 +208,8 @@ def _leak(
         rounds=tuple(found.tolist()),
         chance=1 / len(values),
         n=pooled,
+        error=error,
+        note=note,
     )
 
 

@@ -24,6 +24,7 @@ Differs: cross-fitted over all rows instead of one train and test split; fitted 
 standardised, so that a weight decay means the same for every representation.
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -77,6 +78,8 @@ def representation_bias(
     >>> round(representation_bias(torch.eye(2)[y], y, permutations=0).bias, 2)  # the features are the label
     1.0
     """
+    if weights is not None and bool((torch.as_tensor(weights) == 0).any()):
+        return _without_zeros(features, y, weights, folds, decays, permutations, bootstrap, seed)
     x, y, omega, note = _checked(features, y, weights, folds)
     num_classes = int(y.max()) + 1
     prior = torch.zeros(num_classes, dtype=torch.float64).index_add_(0, y, omega)
@@ -99,7 +102,7 @@ def representation_bias(
         risk=float(risks[best]),
         entropy=entropy,
         low=low,
-        high=min(1.0, high + lost),
+        high=high + lost if math.isnan(high) else min(1.0, high + lost),
         chance=float(null.mean()) if len(null) else math.nan,
         chance_high=float(null.max()) if len(null) else math.nan,
         per_class=tuple(_of_class(loss, surprise, omega, y == c) for c in range(num_classes)),
@@ -111,12 +114,36 @@ def representation_bias(
     )
 
 
+def _without_zeros(
+    features: Tensor,
+    y: Tensor,
+    weights: Tensor,
+    folds: int,
+    decays: tuple[float, ...],
+    permutations: int,
+    bootstrap: int,
+    seed: int,
+) -> BiasEstimate:
+    """Rows of weight 0 are not there; their gain is NaN."""
+    weights = torch.as_tensor(weights)
+    there = weights != 0
+    e = representation_bias(
+        torch.as_tensor(features)[there], torch.as_tensor(y)[there], weights[there],
+        folds=folds, decays=decays, permutations=permutations, bootstrap=bootstrap, seed=seed,
+    )  # fmt: skip
+    gain = torch.full((len(there),), math.nan, dtype=torch.float64)
+    gain[there] = e.gain
+    return dataclasses.replace(e, gain=gain)
+
+
 def _checked(features: Tensor, y: Tensor, weights: Tensor | None, folds: int) -> tuple[Tensor, Tensor, Tensor, str]:
     """Standardised features behind a column of ones, class codes, weights that sum to 1, and a note."""
     features, y = torch.as_tensor(features), torch.as_tensor(y).long()
     features = features.reshape(len(features), -1)
     if len(features) != len(y):
         raise UserError(f"{len(features)} rows of features but {len(y)} labels")
+    if folds < 2 or not len(y) or int(y.min()) < 0:
+        raise UserError(f"at least two folds, one row and class codes from 0 on are needed, got {folds} folds and {len(y)} rows")
     bad = ~torch.isfinite(features).all(1)
     if bool(bad.any()):
         raise UserError(f"features have NaN or infinity in {int(bad.sum())} rows, the first is row {int(bad.nonzero()[0])}")
@@ -130,11 +157,14 @@ def _checked(features: Tensor, y: Tensor, weights: Tensor | None, folds: int) ->
     if len(omega) != len(y) or not bool(torch.isfinite(omega).all()) or bool((omega < 0).any()) or float(omega.sum()) <= 0:
         raise UserError("weights must be one finite number per row, not negative, not all 0")
     # Single precision is enough for a thousandth of the risk, and twice as fast where the matrix is large.
-    x = features.to(torch.float32 if features.numel() > 2_000_000 else torch.float64)
-    mean, std = x.mean(0), x.std(0)
-    varies = std > 1e-6 * (1 + mean.abs())
+    # Centred in the precision it came in, so that a small spread on a large offset is not lost.
+    came = features if features.dtype in (torch.float32, torch.float64) else features.double()
+    varies = came.amax(0) > came.amin(0)
+    centred = came[:, varies] - came[:, varies].mean(0)
+    centred = centred / centred.abs().amax(0)  # before squares are taken: 1e200 has none
+    spread = centred.std(0)
     note = "" if bool(varies.all()) else f"{int((~varies).sum())} of {len(varies)} features are constant"
-    x = (x[:, varies] - mean[varies]) / std[varies]
+    x = (centred / spread).to(torch.float32 if features.numel() > 2_000_000 else torch.float64)
     return torch.cat([x.new_ones(len(x), 1), x], 1), y, omega / omega.sum(), note
 
 

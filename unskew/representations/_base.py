@@ -17,6 +17,7 @@ from unskew import checkpoint, config, progress, registry
 from unskew.data._dataset import DataSet
 from unskew.data._fetch import cache
 from unskew.data._loader import rows_in_order
+from unskew.data._sources import pieces
 from unskew.errors import UserError
 
 CHUNK = 1024  # rows of one cached file: what an interrupted run loses at most
@@ -45,6 +46,11 @@ class Spec:
         return why
 
     @property
+    def cached(self) -> bool:
+        """A column costs nothing to read and may change while the files stay: it is never kept."""
+        return bool(getattr(self.module, "CACHED", True))
+
+    @property
     def key(self) -> str:
         """Where its features are cached: changes with the settings and with the code that makes them."""
         with open(self.module.__file__ or "", "rb") as source:
@@ -60,7 +66,7 @@ def spec(text: str) -> Spec:
     """`color:kind=mean` as a Spec; a dotted name is a user's own module."""
     name, _, settings = text.partition(":")
     module = registry.load("representations", name)
-    values = config.words([p for p in settings.split(",") if p])
+    values = config.words(pieces(settings))
     return Spec(text, module, config.build(module.Config, values))
 
 
@@ -90,31 +96,34 @@ def compute(
         if why:
             raise UserError(f"representation {one.name!r} cannot be computed: {why}")
     home = cache() / "features" / data.fingerprint
-    chunks = list(torch.split(rows, CHUNK))
     kept: list[tuple[Tensor, dict[str, Tensor]]] = []
     with progress.bar("features", len(rows)) as advance:
-        for number, chunk in enumerate(chunks):
+        for number, chunk in enumerate(torch.split(rows, CHUNK)):
             tag = hashlib.sha256(chunk.numpy().tobytes()).hexdigest()[:16]
-            found: dict[str, Tensor] = {}
-            index: Tensor | None = None
-            todo = []
-            for one in specs:
-                path = home / one.key / f"{number:05d}-{tag}.safetensors"
+            paths = {one.name: home / one.key / f"{number:05d}-{tag}.safetensors" for one in specs if one.cached}
+            found: dict[str, tuple[Tensor, Tensor]] = {}  # ids and features
+            for name, path in paths.items():
                 if path.is_file():
                     tensors, _ = checkpoint.read(path)
-                    found[one.name], index = tensors["features"], tensors["index"]
-                else:
-                    todo.append((one, path))
+                    found[name] = tensors["index"], tensors["features"]
+            todo = [one for one in specs if one.name not in found]
             if todo:
-                index, made = _chunk(data, [one for one, _ in todo], chunk, workers, batch)
-                for one, path in todo:
-                    checkpoint.save(path, {"features": made[one.name], "index": index}, {"name": one.name})
-                found |= made
-            assert index is not None
-            kept.append((index, found))
+                index, made = _chunk(data, todo, chunk, workers, batch)
+                for name, block in made.items():
+                    found[name] = index, block
+                    if name in paths:
+                        checkpoint.save(paths[name], {"features": block, "index": index}, {"name": name})
+            kept.append(_common(chunk, found))
             advance(len(chunk))
     ids = torch.cat([index for index, _ in kept])
-    return ids, {one.name: torch.cat([found[one.name] for _, found in kept]) for one in specs}
+    return ids, {one.name: torch.cat([blocks[one.name] for _, blocks in kept]) for one in specs}
+
+
+def _common(rows: Tensor, found: dict[str, tuple[Tensor, Tensor]]) -> tuple[Tensor, dict[str, Tensor]]:
+    """The rows that every representation has: one that needs no pixels also has those that cannot be decoded."""
+    for index, _ in found.values():
+        rows = rows[torch.isin(rows, index)]
+    return rows, {name: block[torch.searchsorted(index, rows)] for name, (index, block) in found.items()}
 
 
 def _chunk(data: DataSet, specs: list[Spec], rows: Tensor, workers: int, batch: int) -> tuple[Tensor, dict[str, Tensor]]:

@@ -19,7 +19,7 @@ from unskew.data._columns import LABEL_NAMES
 from unskew.data._dataset import DataSet
 from unskew.errors import suggest
 
-PIXELS, CONTENT = False, False
+PIXELS, CONTENT, CACHED = False, False, False
 MOST = 50  # distinct values up to which a column is a category
 _SKIPPED = {*LABEL_NAMES, "file_name", "img_filename", "filename", "path", "split", "clean_label", "index", "id"}
 
@@ -64,7 +64,8 @@ def features(data: DataSet, index: Tensor, x: Tensor | None, cfg: Config) -> Ten
     series = data.columns[cfg.name]
     if series.n_unique() > MOST and series.dtype.is_numeric():
         numbers = series.cast(pl.Float64).fill_nan(None)
-        numbers = numbers.fill_null(numbers.mean() if numbers.mean() is not None else 0.0)
-        return torch.from_numpy(numbers.to_numpy().copy())[index][:, None].float()
+        values = torch.from_numpy(numbers.fill_null(numbers.mean() if len(numbers.drop_nulls()) else 0.0).to_numpy().copy())
+        # Centred while still in double precision: a time in seconds has more digits than a float has.
+        return ((values - values.mean()) / values.std().clamp(min=1e-300))[index][:, None].float()
     codes = series.cast(pl.String).fill_null("").rank("dense").to_numpy().astype("int64") - 1
     return F.one_hot(torch.from_numpy(codes)[index], int(codes.max()) + 1).float()

@@ -55,7 +55,8 @@ def state(cfg: Config) -> str:
 
 
 @functools.lru_cache(maxsize=4)
-def network(cfg: Config, shape: tuple[int, ...], outputs: int) -> Any:
+def network(cfg: Config, weights: str, shape: tuple[int, ...], outputs: int) -> Any:
+    """The network with its weights; `weights` tells one state of a run from another."""
     if cfg.model:
         make = maker(cfg.model, {}, shape, outputs)
         with torch.random.fork_rng():
@@ -75,7 +76,7 @@ def network(cfg: Config, shape: tuple[int, ...], outputs: int) -> Any:
 
 
 def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
-    made = network(cfg, data.shape, len(data.classes))
+    made = network(cfg, state(cfg), data.shape, len(data.classes))
     assert isinstance(made, Model)
     h = made.features(normalise(x, data), cfg.at)
     if h.ndim <= 2:
