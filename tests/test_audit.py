@@ -161,7 +161,9 @@ def test_a_folder_with_the_same_names_and_sizes_is_another_folder(tmp_path):
             for i in range(20):
                 level = 100 + 100 * k if root == "told" else rng.integers(0, 255, (16, 16, 3))
                 Image.fromarray(np.full((16, 16, 3), level, np.uint8)).save(tmp_path / root / name / f"{i}.bmp")
-    told, noise = (package.audit(tmp_path / r, representations=["color:kind=mean"], out=tmp_path / f"o-{r}").json for r in ("told", "noise"))
+    told, noise = (
+        package.audit(tmp_path / r, representations=["color:kind=mean"], out=tmp_path / f"o-{r}").json for r in ("told", "noise")
+    )
     assert told["representations"][0]["bias"] > 0.9
     assert noise["representations"][0]["bias"] < 0.3
 
@@ -172,7 +174,9 @@ def test_a_changed_column_is_read_again(tmp_path):
     found = []
     for k, site in enumerate((label, ["x", "y"] * 20)):
         pl.DataFrame({"path": paths, "label": label, "site": site}).write_csv(tmp_path / "photos" / "t.csv")
-        found.append(package.audit(tmp_path / "photos" / "t.csv", representations=["column:name=site"], out=tmp_path / f"o{k}").json)
+        found.append(
+            package.audit(tmp_path / "photos" / "t.csv", representations=["column:name=site"], out=tmp_path / f"o{k}").json
+        )
     assert found[0]["representations"][0]["bias"] > 0.9
     assert found[1]["representations"][0]["bias"] < 0.1
 

@@ -148,7 +148,9 @@ def test_what_cannot_be_measured_is_said(x, y, words):
         representation_bias(x, y)
 
 
-@pytest.mark.parametrize("change", [lambda x: x * 1e-8, lambda x: x * 100 + 1.7e9, lambda x: x * 1e200, lambda x: (x * 1000).long()])
+@pytest.mark.parametrize(
+    "change", [lambda x: x * 1e-8, lambda x: x * 100 + 1.7e9, lambda x: x * 1e200, lambda x: (x * 1000).long()]
+)
 def test_scale_and_offset_do_not_hide_anything(change):
     x, y = rows(400, strength=0.8)
     expected = representation_bias(x.double(), y, permutations=0, bootstrap=0).bias

@@ -214,7 +214,7 @@ def simplest(candidates: Sequence[tuple[float, int, T]]) -> T:
     'color'
     """
     best = max(bias for bias, _, _ in candidates)
-    return min((c for c in candidates if c[0] >= 0.8 * best), key=lambda c: (c[1], -c[0]))[2]
+    return min((c for c in candidates if c[0] >= best - 0.2 * abs(best)), key=lambda c: (c[1], -c[0]))[2]
 
 
 def _column(data: DataSet, name: str, index: Tensor, attack: Attack | None, seed: int) -> dict[str, Any]:

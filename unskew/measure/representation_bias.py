@@ -160,11 +160,12 @@ def _checked(features: Tensor, y: Tensor, weights: Tensor | None, folds: int) ->
     # Centred in the precision it came in, so that a small spread on a large offset is not lost.
     came = features if features.dtype in (torch.float32, torch.float64) else features.double()
     varies = came.amax(0) > came.amin(0)
+    note = "" if bool(varies.all()) else f"{int((~varies).sum())} of {len(varies)} features are constant"
+    if not bool(varies.any()):
+        return torch.ones(len(y), 1, dtype=torch.float64), y, omega / omega.sum(), note
     centred = came[:, varies] - came[:, varies].mean(0)
     centred = centred / centred.abs().amax(0)  # before squares are taken: 1e200 has none
-    spread = centred.std(0)
-    note = "" if bool(varies.all()) else f"{int((~varies).sum())} of {len(varies)} features are constant"
-    x = (centred / spread).to(torch.float32 if features.numel() > 2_000_000 else torch.float64)
+    x = (centred / centred.std(0)).to(torch.float32 if features.numel() > 2_000_000 else torch.float64)
     return torch.cat([x.new_ones(len(x), 1), x], 1), y, omega / omega.sum(), note
 
 

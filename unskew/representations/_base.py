@@ -88,7 +88,7 @@ def standard(data: DataSet) -> tuple[list[Spec], dict[str, str]]:
 
 
 def compute(
-    data: DataSet, specs: list[Spec], rows: Tensor, *, workers: int = 0, batch: int = 64
+    data: DataSet, specs: list[Spec], rows: Tensor, *, workers: int = 0, batch: int = 32
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """(ids, {name: (n, D)}) for the rows whose input can be read; what is in the cache is not computed again."""
     for one in specs:
