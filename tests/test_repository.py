@@ -82,7 +82,8 @@ def test_readme_python_runs(tmp_path, monkeypatch):
         exec(compile(block, "README.md", "exec"), space)
 
 
-def test_cli_page_is_what_the_command_line_says():
-    from docs.generate import cli_page
+def test_generated_pages_are_up_to_date():
+    from docs.generate import cards_page, cli_page
 
     assert (ROOT / "docs" / "cli.md").read_text() == cli_page(), "run make docs"
+    assert (ROOT / "docs" / "cards.md").read_text() == cards_page(), "run make docs"
