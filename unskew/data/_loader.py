@@ -125,7 +125,7 @@ def normalise(x: Tensor, data: DataSet) -> Tensor:
 
 
 def rows_in_order(
-    data: DataSet, rows: Tensor, batch: int, *, workers: int = 0, dtype: torch.dtype = torch.float32, normalised: bool = True
+    data: DataSet, rows: Tensor, batch: int, *, workers: int = 0, dtype: torch.dtype = torch.float32
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """(ids, inputs ready for a network) of these rows, in order, those that cannot be decoded left out."""
     chunks = list(torch.split(rows, batch))
@@ -137,5 +137,4 @@ def rows_in_order(
         if not bool(fine.all()):
             index, x = index[fine], x[fine]
         if len(index):
-            ready = to_float(x, dtype)
-            yield index, normalise(ready, data) if normalised else ready
+            yield index, normalise(to_float(x, dtype), data)

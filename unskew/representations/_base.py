@@ -6,7 +6,10 @@ why it cannot be computed, or nothing; and `features(data, index, x, cfg)` for a
 """
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,7 +19,7 @@ from torch import Tensor
 from unskew import checkpoint, config, progress, registry
 from unskew.data._dataset import DataSet
 from unskew.data._fetch import cache
-from unskew.data._loader import rows_in_order
+from unskew.data._loader import stream_rows, to_float
 from unskew.data._sources import pieces
 from unskew.errors import UserError
 
@@ -96,19 +99,16 @@ def compute(
         if why:
             raise UserError(f"representation {one.name!r} cannot be computed: {why}")
     home = cache() / "features" / data.fingerprint
+    plan = [_planned(specs, home, number, chunk) for number, chunk in enumerate(torch.split(rows, CHUNK))]
+    # One stream for all chunks: workers start once, while this process is still small.
+    wanted = [part for chunk, _, todo, _ in plan if _looks(todo) for part in torch.split(chunk, batch)]
+    stream = _stream(data, wanted, workers)
     kept: list[tuple[Tensor, dict[str, Tensor]]] = []
     with progress.bar("features", len(rows)) as advance:
-        for number, chunk in enumerate(torch.split(rows, CHUNK)):
-            tag = hashlib.sha256(chunk.numpy().tobytes()).hexdigest()[:16]
-            paths = {one.name: home / one.key / f"{number:05d}-{tag}.safetensors" for one in specs if one.cached}
-            found: dict[str, tuple[Tensor, Tensor]] = {}  # ids and features
-            for name, path in paths.items():
-                if path.is_file():
-                    tensors, _ = checkpoint.read(path)
-                    found[name] = tensors["index"], tensors["features"]
-            todo = [one for one in specs if one.name not in found]
+        for chunk, found, todo, paths in plan:
             if todo:
-                index, made = _chunk(data, todo, chunk, workers, batch)
+                mine = islice(stream, -(-len(chunk) // batch)) if _looks(todo) else None
+                index, made = _chunk(data, todo, chunk, mine)
                 for name, block in made.items():
                     found[name] = index, block
                     if name in paths:
@@ -119,27 +119,54 @@ def compute(
     return ids, {one.name: torch.cat([blocks[one.name] for _, blocks in kept]) for one in specs}
 
 
-def _common(rows: Tensor, found: dict[str, tuple[Tensor, Tensor]]) -> tuple[Tensor, dict[str, Tensor]]:
+Found = dict[str, tuple[Tensor, Tensor]]  # ids and features by representation
+
+
+def _planned(specs: list[Spec], home: Path, number: int, chunk: Tensor) -> tuple[Tensor, Found, list[Spec], dict[str, Path]]:
+    """A chunk of rows: what the cache has of it, what is left to do, and where that is to be kept."""
+    tag = hashlib.sha256(chunk.numpy().tobytes()).hexdigest()[:16]
+    paths = {one.name: home / one.key / f"{number:05d}-{tag}.safetensors" for one in specs if one.cached}
+    found: Found = {}
+    for name, path in paths.items():
+        if path.is_file():
+            tensors, _ = checkpoint.read(path)
+            found[name] = tensors["index"], tensors["features"]
+    return chunk, found, [one for one in specs if one.name not in found], paths
+
+
+def _looks(specs: list[Spec]) -> bool:
+    return any(one.module.PIXELS for one in specs)
+
+
+def _stream(data: DataSet, batches: list[Tensor], workers: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """(ids, inputs in [0, 1]) of each batch in order, rows that cannot be decoded left out."""
+    if not batches:
+        return
+    held = data.inputs.in_memory or workers == 0
+    parts = ((i, *data.inputs.rows(i)) for i in batches) if held else stream_rows(data.inputs, batches, workers)
+    for index, x, fine in parts:
+        yield index[fine], to_float(x[fine], torch.float32)
+
+
+def _common(rows: Tensor, found: Found) -> tuple[Tensor, dict[str, Tensor]]:
     """The rows that every representation has: one that needs no pixels also has those that cannot be decoded."""
     for index, _ in found.values():
         rows = rows[torch.isin(rows, index)]
     return rows, {name: block[torch.searchsorted(index, rows)] for name, (index, block) in found.items()}
 
 
-def _chunk(data: DataSet, specs: list[Spec], rows: Tensor, workers: int, batch: int) -> tuple[Tensor, dict[str, Tensor]]:
+def _chunk(
+    data: DataSet, specs: list[Spec], rows: Tensor, batches: Iterable[tuple[Tensor, Tensor]] | None
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Features of the rows of `batches`, or of all `rows` where no representation looks at the inputs."""
     parts: dict[str, list[Tensor]] = {one.name: [] for one in specs}
     ids = []
-    if any(one.module.PIXELS for one in specs):
-        for index, x in rows_in_order(data, rows, batch, workers=workers, normalised=False):
-            ids.append(index)
-            for one in specs:
-                parts[one.name].append(_one(one, data, index, x))
-    else:
-        ids = [rows]
+    for index, x in batches if batches is not None else [(rows, None)]:
+        ids.append(index)
         for one in specs:
-            parts[one.name].append(_one(one, data, rows, None))
-    index = torch.cat(ids) if ids else rows[:0]
-    return index, {name: torch.cat(p).float() if p else torch.zeros(0, 1) for name, p in parts.items()}
+            if len(index):
+                parts[one.name].append(_one(one, data, index, x))
+    return torch.cat(ids), {name: torch.cat(p).float() if p else torch.zeros(0, 1) for name, p in parts.items()}
 
 
 def _one(one: Spec, data: DataSet, index: Tensor, x: Tensor | None) -> Tensor:
