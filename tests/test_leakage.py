@@ -71,7 +71,7 @@ def test_batched_attacker_is_a_plain_network():
     for r in range(2):
         h = torch.nn.functional.batch_norm(x[r], None, None, training=True)
         for k in range(3):
-            h = h @ net.weights[k][r] + net.biases[k][r]
+            h = h @ net.weights[k][r].T + net.biases[k][r].T
             if k < 2:
                 h = torch.nn.functional.leaky_relu(torch.nn.functional.batch_norm(h, None, None, training=True), 0.01)
         torch.testing.assert_close(got[r], h, atol=1e-5, rtol=1e-4)

@@ -314,8 +314,8 @@ class Attackers:
         for inner, outer in itertools.pairwise(sizes):
             bound = 1 / math.sqrt(inner)  # torch's default for a linear layer
             draw = [(torch.rand(inner + 1, outer, generator=g) * 2 - 1) * bound for g in chance]
-            self.weights.append(torch.stack([d[:inner] for d in draw]).requires_grad_())
-            self.biases.append(torch.stack([d[inner:] for d in draw]).requires_grad_())
+            self.weights.append(torch.stack([d[:inner].T for d in draw]).requires_grad_())  # (R, outer, inner)
+            self.biases.append(torch.stack([d[inner:].T for d in draw]).requires_grad_())
         for size in sizes[:-1]:
             self.gains.append(torch.ones(rounds * size, requires_grad=True))
             self.shifts.append(torch.zeros(rounds * size, requires_grad=True))
@@ -324,16 +324,16 @@ class Attackers:
         self.parameters = [*self.weights, *self.biases, *self.gains, *self.shifts]
 
     def __call__(self, x: Tensor, training: bool = False) -> Tensor:
-        x = self._normalise(x, 0, training)
+        # Rows run last, (R, width, n): a feature's values then lie side by side for the normalisation, and nothing is copied.
+        h = self._normalise(x.transpose(1, 2).contiguous(), 0, training)
         for k, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = torch.baddbmm(b, x, w)
+            h = torch.baddbmm(b, w, h)
             if k + 1 < len(self.weights):
-                x = F.leaky_relu(self._normalise(x, k + 1, training), 0.01)
-        return x
+                h = F.leaky_relu(self._normalise(h, k + 1, training), 0.01)
+        return h.transpose(1, 2)
 
-    def _normalise(self, x: Tensor, k: int, training: bool) -> Tensor:
-        """Batch normalisation of every attacker by its own rows: attackers lie side by side as features."""
-        rounds, n, width = x.shape
-        flat = x.transpose(0, 1).reshape(n, rounds * width)
-        out = F.batch_norm(flat, self.means[k], self.variances[k], self.gains[k], self.shifts[k], training, 0.1, 1e-5)
-        return out.view(n, rounds, width).transpose(0, 1)
+    def _normalise(self, h: Tensor, k: int, training: bool) -> Tensor:
+        """Batch normalisation of every attacker by its own rows: to torch, the features of one wide network."""
+        wide = h.reshape(1, -1, h.shape[2])
+        out = F.batch_norm(wide, self.means[k], self.variances[k], self.gains[k], self.shifts[k], training, 0.1, 1e-5)
+        return out.view_as(h)
