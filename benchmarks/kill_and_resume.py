@@ -42,7 +42,7 @@ def main() -> None:
     print(f"uninterrupted: {straight:.0f} s", flush=True)
 
     chance = random.Random(given.seed)
-    resumed_from = []
+    resumed_from, landed = [], 0
     for kill in range(given.kills):
         process = subprocess.Popen(
             [*base, "--out", str(home / "killed")], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
@@ -51,13 +51,14 @@ def main() -> None:
         time.sleep(chance.uniform(0.05, 0.35) * straight)
         process.send_signal(signal.SIGKILL)
         _, said = process.communicate()
+        landed += process.returncode == -signal.SIGKILL  # a run may end before its kill comes
         resumed_from += [line for line in said.splitlines() if "going on" in line]
         print(f"kill {kill + 1}: {said.splitlines()[-1] if said.strip() else 'before the first word'}", flush=True)
     subprocess.run([*base, "--out", str(home / "killed")], check=True, stdout=subprocess.DEVNULL)
 
     digests = [hashlib.sha256((home / name / "model.safetensors").read_bytes()).hexdigest() for name in ("straight", "killed")]
     shutil.rmtree(home)
-    print(f"resumed from a saved state {len(resumed_from)} times")
+    print(f"{landed} of {given.kills} kills landed; resumed from a saved state {len(resumed_from)} times")
     print(f"weights equal to the bit: {digests[0] == digests[1]} ({digests[0][:12]}, {digests[1][:12]})")
     sys.exit(digests[0] != digests[1])
 
