@@ -59,6 +59,39 @@ def audit(
 
 
 @app.command()
+def repair(
+    source: Source,
+    settings: Settings = None,
+    method: Annotated[str, typer.Option("--with", help="See: unskew list repairs.")] = "repair",
+    out: Annotated[Path, typer.Option(help="The table (.parquet, .csv), or the folder.")] = Path("weights.parquet"),
+    how: Annotated[str, typer.Option("--as", help="parquet, csv, or folder (kept images in class folders).")] = "parquet",
+    copy: Annotated[bool, typer.Option("--copy", help="With --as folder: copies instead of links.")] = False,
+    measure: Annotated[
+        Optional[list[str]], typer.Option(help="Representation to measure before and after; several times.")
+    ] = None,
+    splits: Annotated[str, typer.Option(help="Splits to judge, separated by commas; the repair's own choice if not given.")] = "",
+    model: Annotated[str, typer.Option(help="Network of a repair that trains one.")] = "",
+    label: Label = "",
+    bias: Bias = None,
+    split: Split = "",
+    seed: Seed = 0,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Weights, subsets and cleaned labels that any training code can use. Given again, it goes on where it stopped."""
+    from unskew import config
+    from unskew.repair._run import repair as verb
+    from unskew.report.text import repair_table
+
+    values = config.words(settings or []) | _columns(label, bias, split)
+    found = verb(
+        source, method, out=out, how=how, copy=copy, measure=measure or [], splits=[s for s in splits.split(",") if s],
+        model=model, seed=seed, device=device, settings=values, command=_command(),
+    )  # fmt: skip
+    _show({"out": str(found.path), **found.json}, json, repair_table(found.json, str(found.path), str(found.page)))
+
+
+@app.command()
 def train(
     source: Source,
     settings: Settings = None,
@@ -141,10 +174,10 @@ def data(
 
 @app.command("list")
 def list_(
-    kind: Annotated[str, typer.Argument(help="methods, models, data, measures.")],
+    kind: Annotated[str, typer.Argument(help="methods, models, data, measures, repairs, representations.")],
     json: Json = False,
 ) -> None:
-    """The names of all methods, models, data sets or measures."""
+    """The names of all components of a kind."""
     from unskew import registry
     from unskew.errors import UserError, suggest
 

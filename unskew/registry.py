@@ -10,8 +10,8 @@ from types import ModuleType
 
 from unskew.errors import UserError, suggest
 
-KINDS = ("methods", "models", "data", "measures", "representations")
-_FOLDER = {"measures": "measure"}
+KINDS = ("methods", "models", "data", "measures", "repairs", "representations")
+_FOLDER = {"measures": "measure", "repairs": "repair"}
 _HYPHENS = {"data", "models"}  # shown with hyphens; either spelling is understood
 
 

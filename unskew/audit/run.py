@@ -22,13 +22,12 @@ from unskew.errors import UserError
 from unskew.files import dumps, write_json, write_text
 from unskew.measure.association import association
 from unskew.measure.leakage import SMALLEST, Attack, dataset_leakage
-from unskew.measure.representation_bias import BiasEstimate, representation_bias
+from unskew.measure.representation_bias import FOLDS, BiasEstimate, bias_of_labels
 from unskew.records import Table
 from unskew.report.pictures import thumbnails
 from unskew.representations._base import Spec, compute, spec, standard
 
 T = TypeVar("T")
-FOLDS = 5
 GALLERY = 6  # pictures of each kind and class
 CLASSES_SHOWN = 12
 MEMORY = 0.3  # gigabytes of images held at once; the rest is decoded as it is needed
@@ -70,7 +69,7 @@ def audit(
     estimates: list[tuple[Spec, BiasEstimate]] = []
     with progress.bar("measuring", len(chosen)) as advance:
         for one in chosen:
-            estimates.append((one, measure(features[one.name], data.y[index], seed)))
+            estimates.append((one, bias_of_labels(features[one.name], data.y[index], seed=seed)))
             advance(1, one.name)
     estimates.sort(key=lambda pair: -pair[1].bias)
     found = {
@@ -98,40 +97,6 @@ def audited_rows(data: DataSet) -> Tensor:
     """The rows a model would learn from: train and val, and a test split that is only a part of them set aside."""
     names = [s for s in ("train", "val", "test") if data.has(s) and (s != "test" or "test" in data.carved)]
     return torch.cat([data.rows(s) for s in names]).sort().values
-
-
-def measure(features: Tensor, y: Tensor, seed: int) -> BiasEstimate:
-    """Representation bias; of a multi-label task, the mean over labels, each weighing with its entropy."""
-    if y.ndim == 1:
-        # The baseline's cost grows with the classes, and its maximum with the permutations: a few are enough where classes abound.
-        return representation_bias(features, y, folds=FOLDS, permutations=19 if int(y.max()) < 30 else 5, seed=seed)
-    by_label = [
-        representation_bias(features, column, folds=FOLDS, permutations=0, bootstrap=0, seed=seed)
-        if min(int(column.sum()), int((1 - column).sum())) >= FOLDS
-        else None
-        for column in y.long().unbind(1)
-    ]
-    parts = [p for p in by_label if p is not None]
-    if not parts:
-        raise UserError(f"no label has {FOLDS} rows with and without it")
-    entropy = sum(p.entropy for p in parts)
-    gain = torch.stack([p.gain for p in parts]).sum(0)
-    bias = float(gain.mean()) / entropy
-    half = 1.96 * float(gain.std()) / math.sqrt(len(gain)) / entropy
-    return BiasEstimate(
-        bias=bias,
-        risk=entropy * (1 - bias),
-        entropy=entropy,
-        low=bias - half,
-        high=bias + half,
-        chance=math.nan,
-        chance_high=math.nan,
-        per_class=tuple(math.nan if p is None else p.bias for p in by_label),
-        gain=gain,
-        n=len(gain),
-        decay=math.nan,
-        width=parts[0].width,
-    )
 
 
 def _choose(data: DataSet, named: Sequence[str]) -> tuple[list[Spec], dict[str, str]]:

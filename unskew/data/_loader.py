@@ -125,16 +125,24 @@ def normalise(x: Tensor, data: DataSet) -> Tensor:
 
 
 def rows_in_order(
-    data: DataSet, rows: Tensor, batch: int, *, workers: int = 0, dtype: torch.dtype = torch.float32
+    data: DataSet,
+    rows: Tensor,
+    batch: int,
+    *,
+    workers: int = 0,
+    dtype: torch.dtype = torch.float32,
+    change: Augment | None = None,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """(ids, inputs ready for a network) of these rows, in order, those that cannot be decoded left out."""
+    """(ids, inputs ready for a network) of these rows, in order, those that cannot be decoded left out; changed if asked for."""
     chunks = list(torch.split(rows, batch))
     if data.inputs.in_memory or workers == 0:
         parts: Iterator[tuple[Tensor, Tensor, Tensor]] = ((i, *data.inputs.rows(i)) for i in chunks)
     else:
         parts = stream_rows(data.inputs, chunks, workers)
-    for index, x, fine in parts:
+    for number, (index, x, fine) in enumerate(parts):
         if not bool(fine.all()):
             index, x = index[fine], x[fine]
         if len(index):
-            yield index, normalise(to_float(x, dtype), data)
+            ready = to_float(x, dtype)
+            ready = ready if change is None else augment(ready, change, 0, number, len(index), slice(None))
+            yield index, normalise(ready, data)

@@ -35,12 +35,17 @@ class Judgement:
 
 def open_run(run: Run, source: Any = None) -> tuple[Method, DataSet]:
     """The trained method of a run and its data set, or another `source` with classes that the run knows."""
-    record = run.config
     run.outcome  # noqa: B018 - raises if the run is not finished
     data = own_data(run) if source is None else other_data(run, source)
-    method = _rebuild(record)
+    return trained_method(run), data
+
+
+def trained_method(run: Run) -> Method:
+    """The method of a finished run with its weights, whatever data it will be shown."""
+    run.outcome  # noqa: B018 - raises if the run is not finished
+    method = _rebuild(run.config)
     checkpoint.load_weights(run.path / "model.safetensors", method)
-    return method.eval(), data
+    return method.eval()
 
 
 def own_data(run: Run) -> DataSet:

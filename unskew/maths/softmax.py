@@ -16,7 +16,7 @@ def fit_softmax(
     decays: Sequence[float],
     num_classes: int,
     *,
-    tolerance: float = 1e-6,
+    tolerance: float | None = None,
     iterations: int = 300,
 ) -> Tensor:
     r"""The minimisers of P cross-entropies that share their features, for each of several weight decays.
@@ -36,7 +36,8 @@ def fit_softmax(
     white = torch.cat([x[:, :1], centred @ turn], 1)
     found = {}
     # Gain of a step, relative, below which a problem has arrived. On many rows 1e-5 leaves the risk right to a ten-thousandth.
-    tolerance = 1e-5 if len(x) > 20_000 or x.dtype == torch.float32 else 1e-9
+    if tolerance is None:
+        tolerance = 1e-5 if len(x) > 20_000 or x.dtype == torch.float32 else 1e-9
     w = white.new_zeros(y.shape[1], white.shape[1], num_classes)
     for decay in sorted(set(decays), reverse=True):
         penalty = torch.cat([scale.new_zeros(1), decay * scale.square()])[:, None]  # (1 + K, 1)

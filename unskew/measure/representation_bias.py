@@ -36,6 +36,7 @@ from unskew.maths.softmax import ROWS, fit_softmax
 from unskew.rng import stream
 
 DECAYS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+FOLDS = 5
 BASELINE_ROWS = 20_000  # the permutation baseline of a larger set is measured on this many of its rows
 
 
@@ -66,7 +67,7 @@ def representation_bias(
     y: Tensor,
     weights: Tensor | None = None,
     *,
-    folds: int = 5,
+    folds: int = FOLDS,
     decays: tuple[float, ...] = DECAYS,
     permutations: int = 19,
     bootstrap: int = 1000,
@@ -111,6 +112,42 @@ def representation_bias(
         decay=decays[best],
         width=x.shape[1] - 1,
         note=note,
+    )
+
+
+def bias_of_labels(features: Tensor, y: Tensor, weights: Tensor | None = None, *, seed: int = 0) -> BiasEstimate:
+    """Representation bias; of a multi-label task, the mean over labels, each weighing with its entropy."""
+    if y.ndim == 1:
+        # The baseline's cost grows with the classes, and its maximum with the permutations: a few are enough where classes abound.
+        return representation_bias(features, y, weights, permutations=19 if int(y.max()) < 30 else 5, seed=seed)
+    there = torch.ones(len(y), dtype=torch.bool) if weights is None else torch.as_tensor(weights) > 0
+    by_label = [
+        representation_bias(features, column, weights, permutations=0, bootstrap=0, seed=seed)
+        if min(int(column[there].sum()), int((1 - column[there]).sum())) >= FOLDS
+        else None
+        for column in y.long().unbind(1)
+    ]
+    parts = [p for p in by_label if p is not None]
+    if not parts:
+        raise UserError(f"no label has {FOLDS} rows with and without it")
+    entropy = sum(p.entropy for p in parts)
+    omega = there.double() / there.sum() if weights is None else weights.double() / weights.double().sum()
+    gain = torch.stack([p.gain for p in parts]).sum(0)[there]
+    bias = float(omega[there] @ gain) / entropy
+    half = 1.96 * float((omega[there].square() @ (gain - bias * entropy).square()).sqrt()) / entropy
+    return BiasEstimate(
+        bias=bias,
+        risk=entropy * (1 - bias),
+        entropy=entropy,
+        low=bias - half,
+        high=bias + half,
+        chance=math.nan,
+        chance_high=math.nan,
+        per_class=tuple(math.nan if p is None else p.bias for p in by_label),
+        gain=gain,
+        n=len(gain),
+        decay=math.nan,
+        width=parts[0].width,
     )
 
 

@@ -44,6 +44,16 @@ def audit_table(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def repair_table(found: dict[str, Any], out: str, page: str) -> str:
+    """What a repair did, and what to do with it."""
+    lines = [f"{found['repair']}: {found['kept']} of {found['rows']} rows kept", *found["figures"].get("notes", [])]
+    lines += ["", f"{'representation':28} {'before':>8}  {'after':>8}  (share of the label that can be read)"]
+    for r in found["representations"]:
+        lines.append(f"{r['name']:28} {_short(r['before']['bias']):>6} %  {_short(r['after']['bias']):>6} %")
+        lines += [f"  {r[when]['reason']}" for when in ("before", "after") if r[when]["reason"]]
+    return "\n".join([*lines, "", f"table: {out}", f"page: {page}"])
+
+
 def _short(value: float | None) -> str:
     return "–" if value is None or math.isnan(value) else f"{100 * value:.1f}"
 

@@ -95,7 +95,7 @@ def fit(
     total: int,
     lr: Callable[[int], float],  # factor on every optimiser's own rate at a step
     log: Callable[[int, dict[str, float]], None],
-    after: Callable[[int], None],  # called with the number of steps done: judge, save
+    after: Callable[[int], bool],  # called with the number of steps done: judge, save; true ends the training
 ) -> None:
     """Run steps `start` to `total`."""
     module, wrapped = engine.setup(method, optimizers)
@@ -119,7 +119,8 @@ def fit(
                 _check(step, terms)
             if told:
                 log(step, {**{name: float(t) for name, t in terms.items()}, "lr": factor * next(iter(base.values()))})
-            after(step + 1)
+            if after(step + 1):
+                return
             module.train()
 
 

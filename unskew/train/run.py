@@ -173,12 +173,18 @@ class _State:
             self.loader.unreadable.update(facts["unreadable"])
             progress.say(f"going on from step {self.step} of {self.total}")
 
-    def after(self, done: int) -> None:
+    def after(self, done: int) -> bool:
+        """Look and save when it is time; true if looks without a better one have used up the patience."""
         self.advance(1)
+        self.step = done
         if done % self.look_every == 0 or done == self.total:
             self._look(done)
+            patience = self.cfg.select.patience
+            if patience and done - self.best_step >= patience * self.look_every:
+                return True
         if done % self.save_every == 0 and done < self.total:
             self._save(done)
+        return False
 
     def _look(self, done: int) -> None:
         split = LOOKS_AT[self.cfg.select.rule][0] or ("val" if self.data.has("val") else "")
@@ -217,16 +223,16 @@ class _State:
         self._count_unreadable()
         if not self.engine.lead:
             return
-        rule, chosen = self.cfg.select.rule, self.total
+        rule, chosen = self.cfg.select.rule, self.step
         if rule == "last":
-            checkpoint.save(self.out / "model.safetensors", self.method.state_dict(), {"step": self.total})
+            checkpoint.save(self.out / "model.safetensors", self.method.state_dict(), {"step": self.step})
         else:
             tensors, facts = checkpoint.read(self.out / "best.safetensors")
             chosen = facts["step"]
             checkpoint.save(self.out / "model.safetensors", tensors, facts)
         listed = dict(self.data.unreadable) | dict.fromkeys(sorted(self.loader.unreadable), "cannot be decoded")
         outcome = {
-            "steps": self.total,
+            "steps": self.step,
             "seconds": self.before + time.monotonic() - self.started,
             "selection": {"rule": rule, "step": chosen, "score": self.best, "labels": list(LOOKS_AT[rule][1])},
             "unreadable": [{"index": k, "path": self.data.paths[k], "why": why} for k, why in sorted(listed.items())],

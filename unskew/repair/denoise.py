@@ -1,0 +1,74 @@
+r"""denoise: drop the rows whose loss is too large for how unsure the model is: their label is probably wrong.
+
+.. math::  \hat L_i = \frac{\mathrm{CE}_i}{H_i}, \qquad \delta = \frac{\sum_i \mathrm{CE}_i}{\sum_i H_i}, \qquad
+           \text{clean} = \{ i : \hat L_i < \delta \}
+
+H is the entropy of the model's own prediction. A clean row that contradicts the shortcut has a large loss too, but the model is unsure
+of it; on a wrong label it is sure of another class. In the plane of H and CE the rule is a line through the origin.
+
+Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, section 3.4.
+Differs: the sums of delta are over the raw cross-entropy (the text's compensated loss there would not have the same unit). The
+model's training is not described: here it is cross-entropy with the three augmentations, stopped early where the loss on the
+held-out (val) rows is smallest (`select.rule=val-loss`), since a model that has memorised its rows cannot tell wrong labels.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unskew.errors import UserError
+from unskew.repair._base import Outcome, Work, one_class_per_row
+from unskew.repair._select import check_kept
+
+SPLITS = ("train",)
+METHOD = "erm"
+TRAIN = {
+    "optim.name": "sgd", "optim.lr": 0.01, "optim.momentum": 0.8, "optim.weight_decay": 0.001, "data.augment": "pgd",
+    "train.epochs": 30, "train.batch": 256, "select.rule": "val-loss", "select.patience": 5,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    run: str = ""  # a finished run whose model is used; none: one is trained with erm
+    factor: float = 1.0  # on delta: above 1 keeps more rows
+    floor: float = 1e-6  # smallest entropy
+
+    def __post_init__(self) -> None:
+        if self.factor <= 0 or self.floor <= 0:
+            raise UserError("denoise: factor and floor must be above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Denoised:
+    clean: Tensor  # (n,) booleans
+    loss: Tensor  # (n,) cross-entropy
+    entropy: Tensor  # (n,)
+    delta: float
+
+
+def apply(work: Work, cfg: Config) -> Outcome:
+    data = work.data
+    one_class_per_row(data, "denoise")
+    index, logits = work.logits(cfg.run, METHOD)
+    found = denoise(logits, data.y[index], factor=cfg.factor, floor=cfg.floor)
+    check_kept(found.clean.nonzero().flatten(), data.y[index], data.classes, f"factor={cfg.factor:g}")
+    score = found.loss / found.entropy / found.delta
+    figures = {"delta": found.delta, "loss": found.loss, "entropy": found.entropy}
+    return Outcome(index, found.clean.float(), score, noisy=~found.clean, figures=figures)
+
+
+def denoise(logits: Tensor, y: Tensor, *, factor: float = 1.0, floor: float = 1e-6) -> Denoised:
+    """Which rows have a loss below delta times their entropy.
+
+    >>> sure_and_wrong, sure_and_right, unsure = [9.0, 0.0], [9.0, 0.0], [0.0, 0.0]
+    >>> denoise(torch.tensor([sure_and_wrong, sure_and_right, unsure]), torch.tensor([1, 0, 0])).clean.tolist()
+    [False, True, True]
+    """
+    log_p = F.log_softmax(torch.as_tensor(logits).double(), 1)
+    loss = -log_p.gather(1, y[:, None]).squeeze(1)
+    entropy = (-(log_p.exp() * log_p).sum(1)).clamp(min=floor)
+    delta = float(loss.sum() / entropy.sum())
+    return Denoised(loss / entropy < factor * delta, loss, entropy, delta)
