@@ -232,6 +232,14 @@ def _next(data: DataSet, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> list
     steps = [
         {"why": "train plainly and see whether the model takes it", "command": f"unskew train {source} --method erm --out run"}
     ]
+    shortcuts = [(e.bias, e.width, one) for one, e in estimates if e.above_chance and not one.content]
+    if shortcuts and not data.multi_label:
+        phi = shlex.quote(f"phi={simplest(shortcuts).name}")
+        repair = f"unskew repair {source} --with repair {phi} --out weights.parquet"
+        steps.append({"why": "weigh the rows so that it tells less", "command": repair})
+        steps.append(
+            {"why": "train on them", "command": f"unskew train {source} --method erm --weights weights.parquet --out repaired"}
+        )
     if data.bias_names:
         balanced = f"unskew train {source} --bias {shlex.quote(data.bias_names[0])} train.sampler=balanced --out balanced"
         steps.append({"why": "draw every (class, bias) group equally often", "command": balanced})

@@ -51,7 +51,8 @@ def score(rule: Rule, logits: Tensor, data: DataSet, index: Tensor) -> float:
     """What the rule maximises, from the logits of its split.
 
     val-accuracy: plain accuracy. val-loss: minus the mean loss of the task. val-worst-class: lowest class accuracy.
-    val-worst-group: lowest (class, bias) accuracy, empty groups left out. oracle: the mean over (class, bias) groups of the test split, an upper bound and nothing else.
+    val-worst-group: lowest (class, bias) accuracy, empty groups left out. oracle: the mean over
+    (class, bias) groups of the test split, an upper bound and nothing else.
     """
     y = data.y[index]
     if rule == "val-loss":

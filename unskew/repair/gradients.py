@@ -32,7 +32,7 @@ within a class, kappa in the thousands, and all but the rows at the mode underfl
 published version of 2023: p proportional to the norm.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -95,37 +95,39 @@ def gradient_probabilities(model: nn.Module, data: Any, rows: Tensor | None = No
             raise UserError(f"{wanted - len(index)} of {wanted} rows cannot be decoded; leave them out")
         return p
     x, y = data
-    chunks = ((torch.arange(s, min(s + BATCH, len(x))), x[s : s + BATCH]) for s in range(0, len(x), BATCH))
-    return _scored(model, chunks, y, lambda: None, cfg)[1]
+
+    def chunks() -> Iterator[tuple[Tensor, Tensor]]:
+        return zip(torch.split(torch.arange(len(x)), BATCH), torch.split(x, BATCH), strict=True)
+
+    return _scored(model, chunks, y, cfg)[1]
 
 
 def scored(model: nn.Module, data: DataSet, rows: Tensor, cfg: Config) -> tuple[Tensor, Tensor, dict[str, Any]]:
     change = preset(cfg.augment)
 
-    def again() -> Iterator[tuple[Tensor, Tensor]]:
+    def chunks() -> Iterator[tuple[Tensor, Tensor]]:
         return rows_in_order(data, rows, BATCH, workers=2, change=change)
 
-    return _scored(model, again(), data.y, again, cfg)
+    return _scored(model, chunks, data.y, cfg)
 
 
-def _scored(
-    model: nn.Module, chunks: Iterable[tuple[Tensor, Tensor]], y: Tensor, again: Callable[[], Any], cfg: Config
-) -> tuple[Tensor, Tensor, dict[str, Any]]:
+Chunks = Callable[[], Iterator[tuple[Tensor, Tensor]]]  # (ids, inputs) of all rows, from the beginning each time it is called
+
+
+def _scored(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> tuple[Tensor, Tensor, dict[str, Any]]:
     if cfg.mode == "train" and not find_layer(model, cfg.layer).closed:
         raise UserError("gradients: mode=train works for the last linear layer only; other layers see one row at a time")
     was_training, buffers = model.training, {name: b.clone() for name, b in model.named_buffers()}
     model.train(cfg.mode == "train")
     try:
-        return _probabilities(model, chunks, y, again, cfg)
+        return _probabilities(model, chunks, y, cfg)
     finally:
         model.train(was_training)
         for name, b in model.named_buffers():  # a pass in train mode moved the running statistics
             b.copy_(buffers[name])
 
 
-def _probabilities(
-    model: nn.Module, chunks: Iterable[tuple[Tensor, Tensor]], y: Tensor, again: Callable[[], Any], cfg: Config
-) -> tuple[Tensor, Tensor, dict[str, Any]]:
+def _probabilities(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> tuple[Tensor, Tensor, dict[str, Any]]:
     layer = find_layer(model, cfg.layer)
     classes = int(y.max()) + 1
     per_class = cfg.dominant == "class" and cfg.variant == "scores"
@@ -134,16 +136,14 @@ def _probabilities(
     kept: list[Gradients | Tensor] = []
     total: Tensor | None = None
     direction = cfg.variant == "scores" and cfg.lambda_ > 0
-    for index, x in chunks:
-        for part_index, part_x in _parts(index, x, layer):
-            g = gradients(model, layer, part_x, y[part_index], cfg.bias)
-            ids.append(part_index)
-            norms.append(g.norm())
-            if direction:
-                added = g.absolute_sum(y[part_index] if per_class else torch.zeros_like(part_index), classes if per_class else 1)
-                total = added if total is None else total + added
-                if g.small(cfg.k):
-                    kept.append(g)
+    for part, g in _gradients(model, layer, chunks, y, cfg.bias):
+        ids.append(part)
+        norms.append(g.norm())
+        if direction:
+            added = g.absolute_sum(y[part] if per_class else torch.zeros_like(part), classes if per_class else 1)
+            total = added if total is None else total + added
+            if g.small(cfg.k):
+                kept.append(g)
     if not ids:
         raise UserError("there are no rows to score")
     index, norm = torch.cat(ids), torch.cat(norms).clamp(min=cfg.floor)
@@ -166,7 +166,7 @@ def _probabilities(
             yield span, unit(g if isinstance(g, Tensor) else g.only(chosen, None if which is None else which[span]), cfg.floor)
 
     if len(kept) < len(ids):  # too large to keep whole: a second pass keeps the k coordinates of every row
-        kept = [g.only(chosen, y[i] if per_class else None).float() for i, g in _again(model, layer, again, y, cfg)]
+        kept = [g.only(chosen, y[i] if per_class else None).float() for i, g in _gradients(model, layer, chunks, y, cfg.bias)]
     size = int(group.max()) + 1
     resultant = torch.zeros(size, k, dtype=torch.float64)
     for span, v in directions():
@@ -178,21 +178,12 @@ def _probabilities(
     return index, acceptance(score, label, cfg.scale), figures
 
 
-def _again(
-    model: nn.Module, layer: "Layer", again: Callable[[], Any], y: Tensor, cfg: Config
-) -> Iterator[tuple[Tensor, "Gradients"]]:
-    source = again()
-    if source is None:
-        raise UserError("these gradients do not fit in memory in one pass; give a DataSet, which can be read twice")
-    for index, x in source:
-        for part_index, part_x in _parts(index, x, layer):
-            yield part_index, gradients(model, layer, part_x, y[part_index], cfg.bias)
-
-
-def _parts(index: Tensor, x: Tensor, layer: "Layer") -> Iterator[tuple[Tensor, Tensor]]:
+def _gradients(model: nn.Module, layer: "Layer", chunks: Chunks, y: Tensor, bias: bool) -> Iterator[tuple[Tensor, "Gradients"]]:
     """A chunk as it is for the closed form; fewer rows at a time where whole gradients are made."""
-    rows = len(index) if layer.closed else max(1, DENSE // max(layer.numbers, 1))
-    return zip(torch.split(index, rows), torch.split(x, rows), strict=True)
+    most = BATCH if layer.closed else max(1, DENSE // max(layer.numbers, 1))
+    for index, x in chunks():
+        for part, part_x in zip(torch.split(index, most), torch.split(x, most), strict=True):
+            yield part, gradients(model, layer, part_x, y[part], bias)
 
 
 # The formulas, each a plain function.
