@@ -54,7 +54,9 @@ def one(sigma, seed):
     found = []
     for strategy in STRATEGIES:
         kept = torch.arange(len(y)) if strategy == "none" else select(w, y, strategy, seed=seed)
-        e = representation_bias(z[kept], y[kept], permutations=0)
+        enough = y[kept].bincount(minlength=10) >= 5  # a class that the strategy all but empties cannot be judged held out
+        judged = kept[enough[y[kept]]]
+        e = representation_bias(z[judged], y[judged], permutations=0)
         table = Table(pl.DataFrame({"index": index[kept].numpy(), "weight": torch.ones(len(kept)).numpy()}))
         with tempfile.TemporaryDirectory() as folder:
             run = train(data, "erm", model="lenet5", out=f"{folder}/run", weights=table, seed=seed, settings=dict(LENET))
@@ -62,7 +64,7 @@ def one(sigma, seed):
         counts = y[kept].bincount(minlength=10)
         found.append(
             {
-                "sigma": sigma, "seed": seed, "strategy": strategy, "kept": len(kept), "smallest_class": int(counts.min()),
+                "sigma": sigma, "seed": seed, "strategy": strategy, "kept": len(kept), "judged": len(judged), "smallest_class": int(counts.min()),
                 "bias": e.bias, "low": e.low, "high": e.high, "grey": grey.value, "grey_low": grey.low, "grey_high": grey.high,
             }
         )  # fmt: skip

@@ -20,6 +20,9 @@ from unskew.train.fit import TrainConfig, fit
 
 METHODS = registry.names("methods")
 BATCH = 16
+# What a method cannot guess for two numbers, and schedules that fit sixty steps.
+BIASED = {"g.model": "mlp", "g.hidden": "8", "g.inputs": "1"}
+SETTINGS = {"rebias": BIASED, "rubi": BIASED, "learned_mixin": {**BIASED, "pretrain": "1"}}
 
 
 def toy(n=64, seed=0, dtype=torch.float64, missing_class=False):
@@ -39,7 +42,7 @@ def toy(n=64, seed=0, dtype=torch.float64, missing_class=False):
 
 def make(name, data, seed=0, dtype=torch.float64):
     # Dropout and batch normalisation are what several processes most easily get wrong, so the network has both.
-    return make_method(name, {}, "tests.small_network", {}, data, seed).to(dtype)
+    return make_method(name, SETTINGS.get(name, {}), "tests.small_network", {}, data, seed).to(dtype)
 
 
 def optimizers_of(method):
@@ -72,7 +75,9 @@ def test_terms_are_named_finite_scalars_and_it_learns(name, dtype):
     run(method, data, 0, 60, log=lambda step, terms: seen.append(terms))
     assert set(seen[0]) - {"lr"}
     right = (method.eval().predict(data.inputs.x).argmax(1) == data.y).float().mean()
-    assert right > 0.75  # chance is a third
+    # Chance is a third. The shortcut is right on 93 % of the rows, the signal alone on two thirds: a method that leaves the
+    # shortcut aside must do without it.
+    assert right > (0.75 if name in ("erm", "gce", "gray", "stylised") else 0.45)
 
 
 @pytest.mark.parametrize("name", METHODS)

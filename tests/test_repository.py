@@ -18,7 +18,7 @@ LAYERS = [
     {"errors", "files", "rng", "registry", "config", "progress", "verbs", "engine", "checkpoint"},
     {"records"}, {"maths", "nn", "losses"}, {"data"}, {"measure"}, {"repair"}, {"models", "representations"},
     {"methods"}, {"evaluate"}, {"train"}, {"report", "bench"}, {"audit", "repair._run", "repair._page", "repair._export"},
-    {"demo"}, {"cli"}, {"__main__"},
+    {"stages"}, {"demo"}, {"cli"}, {"__main__"},
 ]  # fmt: skip
 
 

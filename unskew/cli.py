@@ -93,12 +93,16 @@ def repair(
 
 @app.command()
 def train(
-    source: Source,
+    source: Annotated[str, typer.Argument(help="As for audit; may stand in the recipe instead.")] = "",
     settings: Settings = None,
-    method: Annotated[str, typer.Option(help="See: unskew list methods.")] = "erm",
+    method: Annotated[
+        str, typer.Option(help="See: unskew list methods, unskew list stages. erm if neither it nor the recipe says.")
+    ] = "",
     model: Annotated[str, typer.Option(help="See: unskew list models. Chosen by the inputs if not given.")] = "",
     weights: Annotated[Optional[Path], typer.Option(help="Table with a column weight, from unskew repair.")] = None,
-    recipe: Annotated[Optional[Path], typer.Option(help="TOML file with settings; words on the line win.")] = None,
+    recipe: Annotated[
+        Optional[Path], typer.Option(help="TOML file: [run] source, method, model; settings. Words on the line win.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Run folder.")] = Path("run"),
     label: Label = "",
     bias: Bias = None,
@@ -109,13 +113,16 @@ def train(
 ) -> None:
     """Train a method into a run folder. Given again, it goes on where it stopped."""
     from unskew import config
-    from unskew.train.run import train as verb
+    from unskew.stages import train as verb
 
-    values: dict[str, Any] = config.recipe(recipe) if recipe else {}
-    values |= config.words(settings or []) | _columns(label, bias, split)
+    if "=" in source and recipe and ":" not in source:
+        settings, source = [source, *(settings or [])], ""  # the source is the recipe's: the first word is a setting
+    named, values = config.recipe(recipe) if recipe else ({}, {})
+    values = config.merged(values, config.words(settings or []) | _columns(label, bias, split))
     run = verb(
-        source, method, model=model, out=out, weights=weights, seed=seed, device=device, settings=values, command=_command()
-    )
+        source or named.get("source", ""), method or named.get("method", "erm"), model=model or named.get("model", ""),
+        out=out, weights=weights, seed=seed, device=device, settings=values, command=_command(),
+    )  # fmt: skip
     _show({"run": str(run.path), **run.outcome}, json, f"{run.path}: done. Next: unskew evaluate {shlex.quote(str(run.path))}")
 
 

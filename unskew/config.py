@@ -40,15 +40,19 @@ def build(cls: type[T], values: dict[str, Any], where: str = "") -> T:
         head, _, tail = key.partition(".")
         if head not in fields:
             raise UserError(f"unknown setting {where + head!r}{suggest(head, fields)}")
-        if tail and not dataclasses.is_dataclass(fields[head]):
+        is_table = get_origin(fields[head]) is dict  # settings of something that is chosen by name, checked by it
+        if tail and not (dataclasses.is_dataclass(fields[head]) or is_table):
             raise UserError(f"setting {where + head!r} has no parts, got {where + key!r}")
         if tail:
             nested.setdefault(head, {})[tail] = value
-        elif isinstance(value, dict) and dataclasses.is_dataclass(fields[head]):
+        elif isinstance(value, dict) and (dataclasses.is_dataclass(fields[head]) or is_table):
             nested.setdefault(head, {}).update(value)
         else:
             mine[head] = read(value, fields[head], where + head)
     for head, inner in nested.items():
+        if get_origin(fields[head]) is dict:
+            mine[head] = inner
+            continue
         mine[head] = build(typing.cast("type[Any]", fields[head]), inner, f"{where}{head}.")
     missing = [
         f.name
@@ -159,14 +163,31 @@ def words(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def recipe(path: Path) -> dict[str, Any]:
-    """The settings of a TOML recipe, nested tables as they stand."""
+def recipe(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
+    """A TOML recipe: what it runs (source, method, model of its table [run]) and its settings, as key.part = value."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        loaded = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"no recipe {str(path)!r}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"recipe {str(path)!r} is not TOML: {error}") from None
+    named = loaded.pop("run", {})
+    strange = [k for k in named if k not in ("source", "method", "model")] if isinstance(named, dict) else ["run"]
+    if strange:
+        raise UserError(f"recipe {str(path)!r}: [run] has source, method and model, not {strange[0]!r}")
+    return {k: str(v) for k, v in named.items()}, loaded
+
+
+def merged(nested: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a recipe with words of the command line over them.
+
+    >>> merged({"optim": {"lr": 0.1, "name": "sgd"}}, {"optim.lr": "0.2", "q": "1"})
+    {'optim.lr': '0.2', 'optim.name': 'sgd', 'q': '1'}
+    """
+    spread: dict[str, Any] = {}
+    for key, value in nested.items():
+        spread |= {f"{key}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
+    return spread | words
 
 
 def flat(cfg: Any) -> dict[str, Any]:

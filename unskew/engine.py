@@ -77,6 +77,21 @@ def shard(rows: Tensor) -> Tensor:
     return rows[rank() :: world()]
 
 
+def whole_batch(t: Tensor) -> Tensor:
+    """The rows of the step's whole batch, this process's among them, in the order of one process; gradients flow to all of them.
+
+    For terms that compare rows with one another. A batch cut into parts (train.accumulate) is compared part by part.
+    """
+    if world() == 1:
+        return t
+    rows, mine = shard_of_batch(len(t))
+    if rows == len(t):
+        return t
+    placed = t.new_zeros(rows, *t.shape[1:])
+    placed[mine] = t
+    return global_sum_with_gradient(placed)
+
+
 @contextmanager
 def batch_of(rows: int) -> Iterator[None]:
     """Inside, the processes work on one batch of `rows` rows, split as `shard` splits it."""

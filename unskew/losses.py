@@ -36,3 +36,63 @@ def gce(logits: Tensor, y: Tensor, q: float = 0.7, *, scaled: bool = False) -> T
     if scaled:
         return q * (-q * ce.detach()).exp() * ce
     return -(-q * ce).expm1() / q  # p^q = exp(-q CE): no power of a probability that underflows
+
+
+def confusion(logits: Tensor) -> Tensor:
+    r"""Cross-entropy to the uniform distribution, per sample: least where a bias predictor cannot decide (BlindEye).
+
+    .. math::  \ell_i = -\frac1C \sum_c \log \mathrm{softmax}(z_i)_c
+
+    Logits (B, C), or (B, C, ...) for maps, averaged over the places.
+    """
+    per_place = -F.log_softmax(logits, 1).mean(1)
+    return per_place.flatten(1).mean(1) if per_place.ndim > 1 else per_place
+
+
+def negative_entropy(logits: Tensor) -> Tensor:
+    r"""Minus the entropy of the prediction, per sample: least where a bias predictor cannot decide (learning not to learn).
+
+    .. math::  \ell_i = \sum_c p_{ic} \log p_{ic}
+
+    From log-probabilities, so that one that underflows gives 0 and not NaN. Maps are averaged over their places.
+    """
+    log_p = F.log_softmax(logits, 1)
+    per_place = (log_p.exp() * log_p).sum(1)
+    return per_place.flatten(1).mean(1) if per_place.ndim > 1 else per_place
+
+
+def rubi(logits: Tensor, bias_logits: Tensor, y: Tensor) -> Tensor:
+    r"""Cross-entropy of logits masked by what a biased model believes, per sample (RUBi).
+
+    .. math::  \ell_i = \mathrm{CE}\big(z_i \odot \sigma(b_i),\ y_i\big)
+
+    The question-only branch's own loss, CE(b, y), is added by the caller.
+    """
+    return F.cross_entropy(logits * bias_logits.sigmoid(), y, reduction="none")
+
+
+def learned_mixin_h(
+    logits: Tensor, bias_logits: Tensor, factor: Tensor, y: Tensor, penalty: float = 0.36
+) -> tuple[Tensor, Tensor]:
+    r"""Cross-entropy of a learned product of experts, and the entropy penalty, both per sample (LearnedMixin+H).
+
+    .. math::  \mathrm{CE}\big(\log p_f + a \log p_g,\ y\big), \qquad w \, H\big(\mathrm{softmax}(a \log p_g)\big)
+
+    `factor` (B,) is a >= 0. With a = 1 and w = 0 it is the plain bias product.
+    """
+    scaled = factor[:, None] * F.log_softmax(bias_logits, 1)
+    ce = F.cross_entropy(F.log_softmax(logits, 1) + scaled, y, reduction="none")
+    log_p = F.log_softmax(scaled, 1)
+    return ce, -penalty * (log_p.exp() * log_p).sum(1)
+
+
+def relative_difficulty(biased: Tensor, debiased: Tensor) -> Tensor:
+    r"""LfF's weight of a sample from the (smoothed, class-normalised) losses of the two networks.
+
+    .. math::  W_i = \frac{\ell_{b,i}}{\ell_{b,i} + \ell_{d,i} + 10^{-8}}
+
+    >>> import torch
+    >>> relative_difficulty(torch.tensor([3.0, 0.0]), torch.tensor([1.0, 1.0])).tolist()
+    [0.75, 0.0]
+    """
+    return biased / (biased + debiased + 1e-8)

@@ -51,6 +51,8 @@ class Facts:
     multi_label: bool = False
     group_counts: Tensor | None = None  # (G,), under the same rule as Batch.group
     bias_sizes: tuple[int, ...] = ()  # how many values each bias attribute has; empty unless `sees` says so
+    mean: tuple[float, ...] = ()  # what inputs were normalised with, per channel; empty: nothing
+    std: tuple[float, ...] = ()
 
     @property
     def num_classes(self) -> int:

@@ -10,7 +10,7 @@ from types import ModuleType
 
 from unskew.errors import UserError, suggest
 
-KINDS = ("methods", "models", "data", "measures", "repairs", "representations")
+KINDS = ("methods", "models", "data", "measures", "repairs", "representations", "stages")
 _FOLDER = {"measures": "measure", "repairs": "repair"}
 _HYPHENS = {"data", "models"}  # shown with hyphens; either spelling is understood
 

@@ -195,6 +195,8 @@ class DataSet:
             multi_label=self.multi_label,
             group_counts=group_counts,
             bias_sizes=sizes,
+            mean=self.mean,
+            std=self.std,
         )
 
     def describe(self) -> dict[str, Any]:

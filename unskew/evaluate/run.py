@@ -97,6 +97,8 @@ def _rebuild(record: dict[str, Any]) -> Method:
         multi_label=saved["multi_label"],
         group_counts=None if saved["group_counts"] is None else torch.tensor(saved["group_counts"]),
         bias_sizes=tuple(saved["bias_sizes"]),
+        mean=tuple(saved.get("mean", ())),
+        std=tuple(saved.get("std", ())),
     )
     method = from_facts(cfg["method_name"], cfg["method"], cfg["model_name"], cfg["model"], facts, cfg["seed"])
     return method.double() if cfg["train"]["precision"] == "64-true" else method

@@ -6,6 +6,8 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
+from unskew.data._dataset import DataSet
+from unskew.errors import UserError
 from unskew.records import Batch, Facts
 
 
@@ -23,8 +25,9 @@ class Method(nn.Module):
     """
 
     Config: ClassVar[type]  # the method's hyperparameters, defaults from the paper
-    sees: ClassVar[frozenset[str]] = frozenset()  # labels beyond y it may read while training: {"bias"}
+    sees: frozenset[str] = frozenset()  # labels beyond y it may read while training: {"bias"}
     parts: ClassVar[tuple[str, ...]] = ()  # of an alternating method: part p has its terms in `loss_p`
+    multi_label: ClassVar[bool] = False  # whether it can train on rows with several labels
 
     age: Tensor  # () updates done so far, for warm-ups and schedules; survives a resume
 
@@ -32,8 +35,23 @@ class Method(nn.Module):
         super().__init__()
         self.cfg = cfg
         self.facts = facts
+        self.sees = self.labels(cfg)
+        if facts.multi_label and not self.multi_label:
+            raise UserError(
+                f"method {type(self).__module__.rpartition('.')[2]!r} needs one class per row, this task has several labels"
+            )
         self.model = make_model()
         self.register_buffer("age", torch.zeros((), dtype=torch.long))
+
+    @classmethod
+    def labels(cls, cfg: Any) -> frozenset[str]:
+        """What it sees with these settings: `sees`, or less."""
+        return cls.sees
+
+    @classmethod
+    def training_data(cls, cfg: Any, data: DataSet) -> DataSet:
+        """The data set to train on; a method that adds rows of another source says so here."""
+        return data
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         """Named scalar terms. Their sum is minimised; each is logged under its name."""

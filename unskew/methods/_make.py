@@ -1,10 +1,11 @@
 """A method with its network, made from names and settings for a data set."""
 
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from unskew import config, registry
+from unskew import checkpoint, config, registry
 from unskew.data._dataset import DataSet
 from unskew.errors import UserError
 from unskew.methods._base import Method
@@ -15,6 +16,28 @@ from unskew.rng import seed_of
 
 def method_class(name: str) -> type[Method]:
     return registry.component(registry.load("methods", name), Method)
+
+
+def training_data(name: str, settings: dict[str, Any], data: DataSet) -> DataSet:
+    """What the method trains on: the data set, or with rows that it adds."""
+    cls = method_class(name)
+    return cls.training_data(config.build(cls.Config, settings, "method."), data)
+
+
+def warm_start(method: Method, run: str) -> None:
+    """The network of a finished run in place of the first random one."""
+    if not run:
+        return
+    path = Path(run) / "model.safetensors"
+    if not path.is_file():
+        raise UserError(f"train.start={run}: not a finished run, it has no model.safetensors")
+    tensors, _ = checkpoint.read(path)
+    saved = {k.removeprefix("model."): t for k, t in tensors.items() if k.startswith("model.")}
+    own = method.model.state_dict()
+    wrong = [k for k in {**own, **saved} if k not in own or k not in saved or own[k].shape != saved[k].shape]
+    if wrong:
+        raise UserError(f"train.start={run} has a network of another architecture: {wrong[0]!r} does not fit; name its --model")
+    method.model.load_state_dict({k: t.to(own[k].dtype) for k, t in saved.items()})
 
 
 def default_model(shape: tuple[int, ...]) -> str:
@@ -31,8 +54,8 @@ def make_method(
 ) -> Method:
     """A fresh method. Weights start from the run's own stream, whatever was drawn before."""
     cls = method_class(name)
-    config.build(cls.Config, settings, "method.")  # a wrong setting is told before the labels are looked at
-    return from_facts(name, settings, model, model_settings, data.facts(cls.sees), seed)
+    cfg: Any = config.build(cls.Config, settings, "method.")  # a wrong setting is told before the labels are looked at
+    return from_facts(name, settings, model, model_settings, data.facts(cls.labels(cfg)), seed)
 
 
 def from_facts(

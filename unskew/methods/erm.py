@@ -27,6 +27,7 @@ class ERMConfig:
 
 class ERM(Method):
     Config = ERMConfig
+    multi_label = True
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         per_sample = task_loss(self.predict(batch.x), batch.y)

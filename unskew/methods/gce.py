@@ -31,7 +31,6 @@ class GCEConfig:
 
 class GCE(Method):
     Config = GCEConfig
-    multi_label = False
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         per_sample = gce(self.predict(batch.x), batch.y, self.cfg.q, scaled=self.cfg.scaled)

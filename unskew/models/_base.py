@@ -48,6 +48,16 @@ class Model(nn.Module):
         logits: Tensor = self.head(h)
         return logits
 
+    def both(self, x: Tensor, layer: str = "") -> tuple[Tensor, Tensor]:
+        """The output of a feature layer and the logits, in one pass."""
+        h = self.features(x, layer)
+        return h, self.after(h, layer)
+
+    @property
+    def output(self) -> nn.Module:
+        """The module that makes the logits."""
+        return self.head
+
     def _check(self, layer: str) -> None:
         if layer and layer not in self.layers:
             raise UserError(f"no layer {layer!r}{suggest(layer, self.layers)}")
@@ -73,7 +83,14 @@ class Adapter(Model):
         logits: Tensor = self.network(x)
         return logits
 
+    @property
+    def output(self) -> nn.Module:
+        return list(self.network.children())[-1]
+
     def features(self, x: Tensor, layer: str = "") -> Tensor:
+        return self.both(x, layer)[0]
+
+    def both(self, x: Tensor, layer: str = "") -> tuple[Tensor, Tensor]:
         self._check(layer)
         if not self.layers:
             raise UserError(f"{type(self.network).__name__} has no layer to read features from")
@@ -82,10 +99,10 @@ class Adapter(Model):
             lambda module, inputs, output: kept.append(output)
         )
         try:
-            self.network(x)
+            logits: Tensor = self.network(x)
         finally:
             handle.remove()
-        return kept[0]
+        return kept[0], logits
 
     def after(self, h: Tensor, layer: str = "") -> Tensor:
         raise UserError(f"{type(self.network).__name__} cannot be entered in the middle; use a built-in model for this method")

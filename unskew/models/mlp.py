@@ -24,6 +24,7 @@ class Config:
     hidden: tuple[int, ...] = (100, 100, 100)
     dropout: float = 0.0
     input_scale: float = 1.0  # factor on the input
+    inputs: tuple[int, ...] = ()  # the numbers of the input that it sees; none: all. For networks that are biased by design
 
     def __post_init__(self) -> None:
         if not self.hidden or min(self.hidden) < 1:
@@ -34,12 +35,23 @@ class Config:
 
 class MLP(Model):
     def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
-        sizes = (math.prod(shape), *cfg.hidden)
+        if cfg.inputs and not 0 <= min(cfg.inputs) <= max(cfg.inputs) < math.prod(shape):
+            raise UserError(f"model.inputs={cfg.inputs}: must lie in 0..{math.prod(shape) - 1}")
+        sizes = (len(cfg.inputs) or math.prod(shape), *cfg.hidden)
         blocks: list[tuple[str, nn.Module]] = []
         for k, (inner, outer) in enumerate(pairwise(sizes)):
-            first = [Scale(cfg.input_scale), nn.Flatten()] if k == 0 else []
+            first = [Scale(cfg.input_scale), nn.Flatten(), *([Pick(cfg.inputs)] if cfg.inputs else [])] if k == 0 else []
             blocks.append((f"fc{k + 1}", nn.Sequential(*first, nn.Linear(inner, outer), nn.ReLU(), Dropout(cfg.dropout))))
         super().__init__(blocks, nn.Linear(sizes[-1], outputs))
+
+
+class Pick(nn.Module):
+    def __init__(self, which: tuple[int, ...]) -> None:
+        super().__init__()
+        self.which = list(which)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, self.which]
 
 
 class Scale(nn.Module):

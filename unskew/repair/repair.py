@@ -26,9 +26,9 @@ class c over all rows, S their sum, W_c and W the same over the batch, log p_c =
 Source: Li and Vasconcelos, "REPAIR: removing representation bias by dataset resampling", CVPR 2019, equations 8 to 12, section 3.4.
 Differs: nothing in the steps of the released code (theta first, omega with the risk from before that step, momentum 0.9 that the
 paper does not mention). Threshold keeps w >= 0.5 as in the paper (code: >). Features other than `color:kind=max` are standardised
-(`scale`), since one learning rate must serve all. The default strategy is sample, which keeps what the weights mean: where the bias has a few
-values, threshold keeps only the rows that contradict it, so that it tells the class again, the other way round; and threshold and rank
-can empty a class, which is an error. Train, val and test rows are weighted together, as in the paper; a set that has a split
+(`scale`), since one learning rate must serve all. The default strategy is sample, which keeps what the weights mean: where the bias has
+a few values, threshold keeps only the rows that contradict it, so that it tells the class again, the other way round; and threshold
+and rank can empty a class, which is an error. Train, val and test rows are weighted together, as in the paper; a set that has a split
 `test_biased` has it in place of `test`. Bias before and after is measured on rows the reader was not fitted on.
 """
 

@@ -1,8 +1,15 @@
 """The loop, its optimisers and schedules, and the verb `train`."""
 
-from unskew.train.run import train
+from typing import Any
+
 from unskew.verbs import callable_module
 
-__all__ = ["train"]
 
-callable_module(__name__, train)
+def _verb(*args: Any, **kwargs: Any) -> Any:
+    """See unskew.stages.train."""
+    from unskew.stages import train
+
+    return train(*args, **kwargs)
+
+
+callable_module(__name__, _verb)

@@ -31,6 +31,7 @@ class TrainConfig:
     accumulate: int = 1  # parts a batch is cut into, to save memory
     sampler: Literal["uniform", "balanced"] = "uniform"  # balanced: every (class, bias) group as often
     weights: Literal["loss", "sampler"] = "loss"  # how the weights of a repair file act
+    start: str = ""  # a finished run whose network's weights are the first ones
     checkpoint: str = "200 steps"  # between two saved states
     log_every: int = 50
 

@@ -27,7 +27,7 @@ from unskew.evaluate.predict import predict
 from unskew.evaluate.select import LOOKS_AT, SelectConfig, better, check, score
 from unskew.files import dumps, write_json
 from unskew.methods._base import Method
-from unskew.methods._make import default_model, make_method, method_class
+from unskew.methods._make import default_model, make_method, method_class, training_data, warm_start
 from unskew.records import Run, Table
 from unskew.train.durations import steps_of
 from unskew.train.fit import NonFinite, TrainConfig, fit
@@ -97,7 +97,11 @@ def train(
     cfg = dataclasses.replace(cfg, model_name=model or default_model(data.shape))
     check(cfg.select.rule, data)
     weight = _weights(weights, data)
-    made = make_method(method, cfg.method, cfg.model_name, cfg.model, data, seed)
+    used = training_data(method, cfg.method, data)
+    if used is not data and weight is not None:
+        raise UserError(f"method {method!r} adds rows of another source, which --weights does not know; leave one of them out")
+    made = make_method(method, cfg.method, cfg.model_name, cfg.model, used, seed)
+    warm_start(made, cfg.train.start)
     record = _record(cfg, data, made, weight, command)
     done = _claim(out, record)
     if done is not None:
@@ -105,7 +109,7 @@ def train(
         return done
     fresh = not out.exists()
     try:
-        _run(made, data, cfg, weight, out, record, device)
+        _run(made, used, cfg, weight, out, record, device)
     except (OSError, UserError) as error:
         # Without a saved state there is nothing to go on from: leave nothing behind. The log of a loss that overflowed stays.
         if fresh and not isinstance(error, NonFinite) and not (out / "state.safetensors").is_file():

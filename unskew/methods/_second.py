@@ -1,0 +1,86 @@
+"""A second network beside the first: the biased g of rebias, rubi and learned_mixin."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unskew import engine
+from unskew.errors import UserError
+from unskew.losses import task_loss
+from unskew.methods._base import Update
+from unskew.models._base import Model, maker
+from unskew.records import Batch, Facts
+
+
+def make_second(settings: dict[str, Any], facts: Facts, fallback: Callable[[], nn.Module] | None, name: str = "g") -> Model:
+    """The network of `g.model=NAME g.SETTING=...`; without a name `fallback`, or a word about what to give."""
+    given = dict(settings)
+    model = given.pop("model", "")
+    if not model and given:
+        raise UserError(
+            f"{name}.{next(iter(given))} is given but no {name}.model; name the network, e.g. {name}.model=rebias-conv"
+        )
+    if model:
+        made = maker(model, given, facts.shape, facts.num_classes)()
+    elif fallback is not None:
+        made = fallback()
+    else:
+        raise UserError(
+            f"no biased network for inputs of shape {facts.shape}: name one that sees only the bias, e.g. {name}.model=mlp {name}.inputs=0"
+        )
+    if not isinstance(made, Model):
+        raise UserError(f"{name}.model={model}: must be a network with named layers")
+    return made
+
+
+def features_and_logits(network: nn.Module, x: Tensor, layer: str = "") -> tuple[Tensor, Tensor]:
+    """What a layer gives (the last by default; `logits` for the output itself), flat, and the logits, in one pass."""
+    assert isinstance(network, Model)
+    if layer == "logits":
+        logits = network(x)
+        return logits, logits
+    h, logits = network.both(x, layer)
+    return h.flatten(1), logits
+
+
+class Pretraining:
+    """For methods whose g is trained first, alone, and then stays as it is. Counts its rows in a buffer, so a resumed run knows."""
+
+    cfg: Any
+    facts: Facts
+    g: Model
+    training: bool
+    rows_seen: Tensor  # () rows that g was trained on
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.register_buffer("rows_seen", torch.zeros((), dtype=torch.float64))  # type: ignore[attr-defined]
+
+    def pretrain_or(self, then: Callable[[], dict[str, Tensor]], batch: Batch, update: Update) -> dict[str, Tensor]:
+        """A step of g alone until it has had its epochs, then the step `then`."""
+        if float(self.rows_seen) < self.cfg.pretrain * float(self.facts.class_counts.sum()):
+            self.rows_seen += engine.global_sum(torch.tensor(float(len(batch.index)), device=self.rows_seen.device))
+            return update(batch, "g", ["g"])
+        return then()
+
+    def loss_g(self, batch: Batch) -> dict[str, Tensor]:
+        return {"g_ce": self.mean(task_loss(self.g(batch.x), batch.y), batch)}
+
+    def frozen(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Features and logits of g as it is: no gradient, its statistics at rest."""
+        was = self.g.training
+        self.g.eval()
+        with torch.no_grad():
+            found = features_and_logits(self.g, x)
+        self.g.train(was)
+        return found
+
+    def frozen_features(self, x: Tensor) -> Tensor:
+        return self.frozen(x)[0]
+
+    @staticmethod
+    def mean(per_sample: Tensor, batch: Batch) -> Tensor:
+        """Over the batch, with the weights of a repair where there are any."""
+        return (per_sample if batch.weight is None else batch.weight * per_sample).mean()

@@ -1,0 +1,74 @@
+r"""BlindEye: a bias predictor learns on the features, and the features learn to leave it undecided.
+
+.. math::
+    \min_{f, g}\; \mathrm{CE}\big(y, g(f(x))\big) - \alpha \frac1C \sum_c \log Q(c \mid f(x)), \qquad
+    \min_h\; \mathrm{CE}\big(b, h(f(x))\big) \text{ with } f \text{ at rest}
+
+The second term is the cross-entropy to the uniform distribution over the bias values.
+
+Source: Alvi, Zisserman, Nellaker, "Turning a blind eye: explicit removal of biases and variation from deep neural network embeddings",
+ECCV Workshops 2018; a baseline of Kim et al., CVPR 2019, whose weights are not published.
+Differs: one attribute or several, each with its own predictor; the predictor moves first, then the network, on the same batch.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from unskew.errors import UserError
+from unskew.losses import task_loss
+from unskew.methods._base import Method, Update
+from unskew.methods._bias_heads import bias_loss, make_heads, mean_confusion
+from unskew.models._base import Model
+from unskew.records import Batch, Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlindEyeConfig:
+    alpha: float = 0.1
+    at: str = ""  # layer that the predictor reads: the last before the head by default
+    target: Literal["label", "color"] = "label"
+    hidden: tuple[int, ...] = (100,)
+
+    def __post_init__(self) -> None:
+        if self.alpha < 0:
+            raise UserError("blind_eye: alpha must not be negative")
+
+
+class BlindEye(Method):
+    Config = BlindEyeConfig
+    sees = frozenset({"bias"})
+    parts = ("bias", "task")
+
+    def __init__(self, cfg: BlindEyeConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
+        super().__init__(cfg, facts, make_model)
+        self.h: Any = make_heads(self.model, cfg.at, cfg.target, facts, cfg.hidden)
+
+    @classmethod
+    def labels(cls, cfg: BlindEyeConfig) -> frozenset[str]:
+        return cls.sees if cfg.target == "label" else frozenset()
+
+    def parameter_sets(self) -> dict[str, list[nn.Parameter]]:
+        return {"fg": list(self.model.parameters()), "h": list(self.h.parameters())}
+
+    def step(self, batch: Batch, update: Update) -> dict[str, Tensor]:
+        return {**update(batch, "bias", ["h"]), **update(batch, "task", ["fg"])}
+
+    def loss_bias(self, batch: Batch) -> dict[str, Tensor]:
+        assert isinstance(self.model, Model)
+        with torch.no_grad():
+            f = self.model.features(batch.x, self.cfg.at)
+        return {"bias_ce": bias_loss(self.h(f), self.h.targets(batch))}
+
+    def loss_task(self, batch: Batch) -> dict[str, Tensor]:
+        assert isinstance(self.model, Model)
+        f, logits = self.model.both(batch.x, self.cfg.at)
+        ce = task_loss(logits, batch.y)
+        undecided = mean_confusion(self.h(f))
+        return {"ce": (ce if batch.weight is None else batch.weight * ce).mean(), "confusion": self.cfg.alpha * undecided}
+
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
+        return {**self.loss_bias(batch), **self.loss_task(batch)}

@@ -1,0 +1,56 @@
+r"""Gradient reversal alone: one descent for network and bias predictor, the gradient turned round between them.
+
+.. math::
+    L = \mathrm{CE}\big(y, g(f(x))\big) + \mathrm{CE}\big(b, h(R_\mu(f(x)))\big), \qquad R_\mu(v) = v, \quad \nabla R_\mu = -\mu I
+
+Source: Ganin and Lempitsky, "Unsupervised domain adaptation by backpropagation", ICML 2015; the third term alone of Kim et al., CVPR
+2019, who compare with it.
+Differs: mu is constant (Ganin's rises from 0 to 1); 0.1 as for lnl.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+from unskew.errors import UserError
+from unskew.losses import task_loss
+from unskew.methods._base import Method
+from unskew.methods._bias_heads import bias_loss, make_heads
+from unskew.models._base import Model
+from unskew.nn import GradientReversal
+from unskew.records import Batch, Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GRLConfig:
+    mu: float = 0.1
+    at: str = ""  # layer that the predictor reads: the last before the head by default
+    target: Literal["label", "color"] = "label"
+    hidden: tuple[int, ...] = (100,)
+
+    def __post_init__(self) -> None:
+        if self.mu < 0:
+            raise UserError("grl: mu must not be negative")
+
+
+class GRL(Method):
+    Config = GRLConfig
+    sees = frozenset({"bias"})
+
+    def __init__(self, cfg: GRLConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
+        super().__init__(cfg, facts, make_model)
+        self.h: Any = make_heads(self.model, cfg.at, cfg.target, facts, cfg.hidden)
+        self.reverse = GradientReversal(cfg.mu)
+
+    @classmethod
+    def labels(cls, cfg: GRLConfig) -> frozenset[str]:
+        return cls.sees if cfg.target == "label" else frozenset()
+
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
+        assert isinstance(self.model, Model)
+        f, logits = self.model.both(batch.x, self.cfg.at)
+        ce = task_loss(logits, batch.y)
+        told = bias_loss(self.h(self.reverse(f)), self.h.targets(batch))
+        return {"ce": (ce if batch.weight is None else batch.weight * ce).mean(), "bias_ce": told}

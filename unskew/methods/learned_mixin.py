@@ -1,0 +1,90 @@
+r"""LearnedMixin+H: f is trained as one expert in a product with a biased g, whose say f may turn down.
+
+.. math::
+    L = \mathrm{CE}\big(\log p_f + a \log p_g,\ y\big) + w\, H\big(\mathrm{softmax}(a \log p_g)\big), \qquad
+    a = \mathrm{softplus}(v^\top h_f + c)
+
+=====  =====================  ===================================================================================
+g      g.model, g.SETTING     the biased network: trained first for `pretrain` epochs, then frozen; a copy of f's if not named
+a      head                   how much f trusts g on this row, from f's last features
+w      penalty                0.36 keeps a from falling to 0
+=====  =====================  ===================================================================================
+
+Judged by f alone, which knows what g does not: on rows that the bias solves it may be worse than chance. `variant=product` is the plain
+bias product: a = 1, no penalty.
+
+Source: Clark, Yatskar, Zettlemoyer, "Don't take the easy way out", EMNLP 2019, sections 3.2.3 and 3.2.4; w as for VQA-CP.
+Differs: the code released with ReBias gives the factor's layer to no optimiser and runs the frozen g in train mode, so that its batch
+statistics drift: `frozen_head=true` does the first, the second is not offered. `g_training=joint` trains g beside f.
+The epochs of pre-training are part of train.epochs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unskew.errors import UserError
+from unskew.losses import learned_mixin_h, task_loss
+from unskew.methods._base import Method, Update
+from unskew.methods._second import Pretraining, features_and_logits, make_second
+from unskew.records import Batch, Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedMixinConfig:
+    variant: Literal["learned", "product"] = "learned"
+    penalty: float = 0.36  # w
+    g: dict[str, Any] = field(default_factory=dict)
+    g_training: Literal["frozen", "joint"] = "frozen"
+    pretrain: float = 5.0  # epochs of g alone
+    frozen_head: bool = False  # the public code's factor, whose layer stays random
+
+    def __post_init__(self) -> None:
+        if self.penalty < 0 or self.pretrain < 0:
+            raise UserError("learned_mixin: penalty and pretrain must not be negative")
+
+
+class LearnedMixin(Pretraining, Method):
+    Config = LearnedMixinConfig
+    parts = ("g", "f")
+
+    def __init__(self, cfg: LearnedMixinConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
+        super().__init__(cfg, facts, make_model)
+        self.g = make_second(cfg.g, facts, make_model)
+        with torch.no_grad():
+            width = features_and_logits(self.model.eval(), torch.zeros(2, *facts.shape))[0].shape[1]
+        self.train()
+        trained = not cfg.frozen_head and cfg.variant == "learned"
+        self.head = nn.Linear(width, 1).requires_grad_(trained)
+
+    def parameter_sets(self) -> dict[str, list[nn.Parameter]]:
+        mine = [*self.model.parameters(), *self.head.parameters()]
+        return {"f": [p for p in mine if p.requires_grad], "g": list(self.g.parameters())}
+
+    def step(self, batch: Batch, update: Update) -> dict[str, Tensor]:
+        if self.cfg.g_training == "joint":
+            return update(batch, "both", ["f", "g"])
+        return self.pretrain_or(lambda: update(batch, "f", ["f"]), batch, update)
+
+    def loss_f(self, batch: Batch) -> dict[str, Tensor]:
+        return self._mixed(batch, self.frozen(batch.x)[1])
+
+    def loss_both(self, batch: Batch) -> dict[str, Tensor]:
+        own = self.g(batch.x)
+        return {**self._mixed(batch, own.detach()), "g_ce": self.mean(task_loss(own, batch.y), batch)}
+
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
+        return self.loss_both(batch)
+
+    def _mixed(self, batch: Batch, bias_logits: Tensor) -> dict[str, Tensor]:
+        h, logits = features_and_logits(self.model, batch.x)
+        if self.cfg.variant == "product":
+            ce, _ = learned_mixin_h(logits, bias_logits, torch.ones_like(logits[:, 0]), batch.y, 0.0)
+            return {"ce": self.mean(ce, batch)}
+        factor = F.softplus(self.head(h)).squeeze(1)
+        ce, entropy = learned_mixin_h(logits, bias_logits, factor, batch.y, self.cfg.penalty)
+        return {"ce": self.mean(ce, batch), "entropy": self.mean(entropy, batch)}

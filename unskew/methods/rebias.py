@@ -1,0 +1,140 @@
+r"""ReBias: train f to be independent of networks g that are biased by design.
+
+.. math::
+    \min_f\; \mathrm{CE}(f) + \lambda \sum_g \mathrm{HSIC}_1(f, g), \qquad
+    \min_g\; \mathrm{CE}(g) - \lambda_g \mathrm{HSIC}_1(f, g)
+
+=========  ==================  ==========================================================================================
+f          --model             the network that is kept
+g          g.model, g2, g3     networks that can only see the bias: 1x1 convolutions (colour), BagNet (texture), 2-D (static)
+HSIC_1     measure.hsic        unbiased estimator on the batch, RBF kernels of the two feature layers; needs 4 rows
+sigma      sigma               kernel width: a number, or `median`: of the distances, renewed every epoch
+order      order               g before f (released code) or f before g (Algorithm 1), on the same batch
+=========  ==================  ==========================================================================================
+
+Source: Bahng, Chun, Yun, Choo, Oh, "Learning de-biased representations with biased representations", ICML 2020, equations 3 and 4,
+Algorithm 1; released code.
+Differs: lambda_g multiplies HSIC as in Algorithm 1 and the code (equation 3 has it on the loss of g). The diagonal of the kernel
+matrices is set to zero (the code subtracts 1 everywhere, which is the same for RBF). `sigma=median` is the mean over an epoch's
+batches of the root of the median squared distance (off the diagonal) and acts in the next epoch; the code pools the first quarter of
+the epoch's batches, self-distances included. In the step of g the forward pass of f makes no graph, and the other way round: each
+optimiser moves its own network only, so nothing else changes. Optimiser AdamP: `optim.name=adamp`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from unskew import engine
+from unskew.errors import UserError
+from unskew.losses import task_loss
+from unskew.measure.hsic import hsic_of_kernels, kernel_matrix
+from unskew.methods._base import Method, Update
+from unskew.methods._second import features_and_logits, make_second
+from unskew.models._base import maker
+from unskew.records import Batch, Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReBiasConfig:
+    lambda_f: float = 1.0
+    lambda_g: float = 1.0
+    g: dict[str, Any] = field(default_factory=dict)  # network and settings; images: rebias-conv with kernel 1
+    g2: dict[str, Any] = field(default_factory=dict)  # a second one
+    g3: dict[str, Any] = field(default_factory=dict)
+    g_updates: int = 1  # steps of g for each of f
+    order: Literal["g-first", "f-first"] = "g-first"
+    sigma: str = "1.0"  # a number, or median
+    feature: str = ""  # layer that is compared: a name, logits, or the last before them
+
+    def __post_init__(self) -> None:
+        if self.lambda_f < 0 or self.lambda_g < 0 or self.g_updates < 1:
+            raise UserError("rebias: lambda_f and lambda_g must not be negative, g_updates at least 1")
+        if self.sigma != "median" and not (self.sigma.replace(".", "", 1).isdigit() and float(self.sigma) > 0):
+            raise UserError(f"rebias: sigma={self.sigma} must be a number above 0, or median")
+
+
+class ReBias(Method):
+    Config = ReBiasConfig
+    parts = ("g", "f")
+
+    width: Tensor  # (1 + G,) kernel widths of f and each g
+    width_sum: Tensor  # of this epoch's batches
+    width_rows: Tensor  # () rows seen in this epoch
+
+    def __init__(self, cfg: ReBiasConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
+        super().__init__(cfg, facts, make_model)
+        colour = None
+        if len(facts.shape) == 3:
+            colour = maker("rebias-conv", {"kernel": 1}, facts.shape, facts.num_classes)
+        given = [(name, getattr(cfg, name)) for name in ("g", "g2", "g3")]
+        self.g = nn.ModuleList(make_second(s, facts, colour if n == "g" else None, n) for n, s in given if s or n == "g")
+        start = 1.0 if cfg.sigma == "median" else float(cfg.sigma)
+        self.register_buffer("width", torch.full((1 + len(self.g),), start))
+        self.register_buffer("width_sum", torch.zeros(1 + len(self.g)))
+        self.register_buffer("width_rows", torch.zeros(()))
+
+    def parameter_sets(self) -> dict[str, list[nn.Parameter]]:
+        return {"f": list(self.model.parameters()), "g": list(self.g.parameters())}
+
+    def step(self, batch: Batch, update: Update) -> dict[str, Tensor]:
+        def move_g() -> dict[str, Tensor]:
+            for _ in range(self.cfg.g_updates):
+                terms = update(batch, "g", ["g"])
+            return terms
+
+        if self.cfg.order == "g-first":
+            return {**move_g(), **update(batch, "f", ["f"])}
+        return {**update(batch, "f", ["f"]), **move_g()}
+
+    def loss_f(self, batch: Batch) -> dict[str, Tensor]:
+        h, logits = features_and_logits(self.model, batch.x, self.cfg.feature)
+        with torch.no_grad():
+            biased = [features_and_logits(g, batch.x, self.cfg.feature)[0] for g in self.g]
+        self._renew_widths(batch, h, biased)
+        ce = task_loss(logits, batch.y)
+        terms = {"ce": (ce if batch.weight is None else batch.weight * ce).mean()}
+        terms["hsic"] = self.cfg.lambda_f * self._dependence(h, biased)
+        return terms
+
+    def loss_g(self, batch: Batch) -> dict[str, Tensor]:
+        with torch.no_grad():
+            h, _ = features_and_logits(self.model, batch.x, self.cfg.feature)
+        pairs = [features_and_logits(g, batch.x, self.cfg.feature) for g in self.g]
+        ce = torch.stack([task_loss(logits, batch.y).mean() for _, logits in pairs]).sum()
+        return {"g_ce": ce, "g_hsic": -self.cfg.lambda_g * self._dependence(h, [z for z, _ in pairs])}
+
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
+        return {**self.loss_g(batch), **self.loss_f(batch)}
+
+    def _dependence(self, h: Tensor, biased: list[Tensor]) -> Tensor:
+        h = engine.whole_batch(h)
+        if len(h) < 4:
+            raise UserError(f"rebias: HSIC needs at least 4 rows in a batch, got {len(h)}; raise train.batch")
+        mine = kernel_matrix(h, sigma=float(self.width[0]))
+        others = [kernel_matrix(engine.whole_batch(z), sigma=float(w)) for z, w in zip(biased, self.width[1:], strict=True)]
+        return torch.stack([hsic_of_kernels(mine, other) for other in others]).sum()
+
+    @torch.no_grad()
+    def _renew_widths(self, batch: Batch, h: Tensor, biased: list[Tensor]) -> None:
+        if self.cfg.sigma != "median" or not self.training:
+            return
+        features = [engine.whole_batch(z) for z in (h, *biased)]
+        rows, first = len(features[0]), bool(self.age == 0)
+        medians = torch.stack([_median_distance(z) for z in features])
+        self.width_sum += medians * rows
+        self.width_rows += rows
+        if first:
+            self.width.copy_(medians)
+        if float(self.width_rows) >= float(self.facts.class_counts.sum()):
+            self.width.copy_(self.width_sum / self.width_rows)
+            self.width_sum.zero_()
+            self.width_rows.zero_()
+
+
+def _median_distance(z: Tensor) -> Tensor:
+    off = ~torch.eye(len(z), dtype=torch.bool, device=z.device)
+    return torch.cdist(z, z)[off].median().clamp(min=1e-6)
