@@ -64,7 +64,8 @@ def one(sigma, seed):
         counts = y[kept].bincount(minlength=10)
         found.append(
             {
-                "sigma": sigma, "seed": seed, "strategy": strategy, "kept": len(kept), "judged": len(judged), "smallest_class": int(counts.min()),
+                "sigma": sigma, "seed": seed, "strategy": strategy, "kept": len(kept), "judged": len(judged),
+                "smallest_class": int(counts.min()),
                 "bias": e.bias, "low": e.low, "high": e.high, "grey": grey.value, "grey_low": grey.low, "grey_high": grey.high,
             }
         )  # fmt: skip
