@@ -82,13 +82,14 @@ def test_readme_commands_exist():
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
 
 
-def test_readme_python_runs(tmp_path, monkeypatch):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+@pytest.mark.parametrize("page", ["README.md", "docs/own-loop.md"])
+def test_python_of_the_pages_runs(tmp_path, monkeypatch, page):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     monkeypatch.chdir(tmp_path)
     space = {}
     for block in blocks:
-        exec(compile(block, "README.md", "exec"), space)
+        exec(compile(block, page, "exec"), space)
 
 
 def test_generated_pages_are_up_to_date():
