@@ -2,8 +2,8 @@
 
 python benchmarks/step_cost.py [--model convnet1] [--rounds 8]
 
-Methods take turns, so that a noisy machine is noisy for all; the figure is the median ratio over the rounds. The same steps on a set ten times as
-large show that nothing grows with the data.
+Methods take turns, so that a noisy machine is noisy for all; the figure is the median ratio over the rounds. The same steps on a set
+ten times as large show that nothing grows with the data.
 """
 
 import argparse

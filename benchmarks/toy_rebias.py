@@ -39,9 +39,9 @@ def main() -> None:
     lines = [
         "# ReBias on its toy",
         "",
-        f"`python benchmarks/toy_rebias.py --seeds {given.seeds}`: recipes/toy-erm.toml and recipes/toy-rebias.toml, one setting changed at a time;",
-        "accuracy on the unbiased test (bias independent of the class, chance is a third). The paper has 55 % for plain training and 89 % for ReBias;",
-        "its cluster positions are not published.",
+        f"`python benchmarks/toy_rebias.py --seeds {given.seeds}`: recipes/toy-erm.toml and toy-rebias.toml, one setting changed at",
+        "a time; accuracy on the unbiased test (bias independent of the class, chance is a third). The paper has 55 % for plain training",
+        "and 89 % for ReBias; its cluster positions are not published.",
         "",
         "| setting | mean | each seed |",
         "|---|---|---|",
