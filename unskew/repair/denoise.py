@@ -25,8 +25,8 @@ from unskew.repair._select import check_kept
 SPLITS = ("train",)
 METHOD = "erm"
 TRAIN = {
-    "optim.name": "sgd", "optim.lr": 0.1, "optim.momentum": 0.9, "optim.weight_decay": 0.001, "optim.schedule": "cosine",
-    "data.augment": "pgd", "train.epochs": 30, "train.batch": 256, "select.rule": "val-loss", "select.patience": 10,
+    "optim.name": "sgd", "optim.lr": 0.05, "optim.momentum": 0.9, "optim.weight_decay": 0.001, "optim.schedule": "cosine",
+    "data.augment": "pgd", "train.epochs": 20, "train.batch": 256, "select.rule": "val-loss", "select.patience": 5,
 }  # fmt: skip
 
 
