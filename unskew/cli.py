@@ -131,6 +131,7 @@ def evaluate(
     run: Annotated[Path, typer.Argument(help="Run folder.")],
     on: Annotated[str, typer.Option(help="Another source with the same classes.")] = "",
     split: Annotated[str, typer.Option(help="Which split to judge on.")] = "test",
+    leakage: Annotated[bool, typer.Option("--leakage", help="Also attack: can the bias be guessed from the logits?")] = False,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -138,7 +139,7 @@ def evaluate(
     from unskew.evaluate.run import evaluate as verb
     from unskew.report.text import group_table
 
-    found = verb(run, on or None, split=split, device=device)
+    found = verb(run, on or None, split=split, device=device, leakage=leakage)
     _show(found.metrics, json, group_table(found))
 
 

@@ -1,6 +1,7 @@
 """The verb `evaluate`: logits by sample id, group tables and the named averages, from a finished run."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from unskew import checkpoint, config
+from unskew import checkpoint, config, progress
 from unskew.data._dataset import DataSet
 from unskew.data._sources import DataConfig, load
 from unskew.engine import check_device
@@ -16,6 +17,7 @@ from unskew.errors import UserError
 from unskew.evaluate.predict import predict
 from unskew.files import write_json
 from unskew.measure.groups import groups
+from unskew.measure.leakage import Attack, bias_amplification, dataset_leakage
 from unskew.methods._base import Method
 from unskew.methods._make import from_facts
 from unskew.records import Facts, Groups, Run, Table
@@ -104,8 +106,20 @@ def _rebuild(record: dict[str, Any]) -> Method:
     return method.double() if cfg["train"]["precision"] == "64-true" else method
 
 
-def evaluate(run: Run | str | Path, on: Any = None, *, split: str = "test", device: str = "auto") -> Judgement:
-    """One forward pass over a split; predictions and metrics go into the run's folder."""
+def evaluate(
+    run: Run | str | Path,
+    on: Any = None,
+    *,
+    split: str = "test",
+    device: str = "auto",
+    leakage: bool = False,
+    attack: Attack | None = None,
+) -> Judgement:
+    """One forward pass over a split; predictions and metrics go into the run's folder.
+
+    `leakage` also asks how well each bias column can be guessed from the logits: by fresh attackers, trained from nothing on a part
+    of these rows and judged on another, whatever the model was trained against.
+    """
     run = run if isinstance(run, Run) else Run(Path(run))
     target = check_device(device)
     method, data = open_run(run, on)
@@ -117,6 +131,10 @@ def evaluate(run: Run | str | Path, on: Any = None, *, split: str = "test", devi
         {"name": "evaluate", "run": str(run.path), "fingerprint": data.fingerprint, "split": split},
     )
     found = _judgement(run, data, table, split)
+    if leakage:
+        found = dataclasses.replace(
+            found, metrics={**found.metrics, **leakage_of(logits, data, index, attack, run.config["config"]["seed"])}
+        )
     place = split if on is None else f"{split}-{data.fingerprint[:8]}"
     table.save(run.path / "predictions" / f"{place}.parquet")
     write_json(run.path / f"metrics-{place}.json", found.metrics)
@@ -132,7 +150,42 @@ def recall(run: Run, split: str = "test", on: Any = None) -> Judgement:
     data = own_data(run)
     if data.fingerprint != table.made_by.get("fingerprint"):
         raise UserError(f"{data.source} has changed since {run.path} was judged on it")
-    return _judgement(run, data, table, split)
+    found = _judgement(run, data, table, split)
+    saved = run.path / f"metrics-{split}.json"
+    known = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else {}
+    told = {k: known[k] for k in ("leakage", "leakage_by_bias") if k in known}  # attackers take minutes: asked for once
+    return dataclasses.replace(found, metrics={**found.metrics, **told})
+
+
+def leakage_of(logits: Tensor, data: DataSet, index: Tensor, attack: Attack | None, seed: int) -> dict[str, Any]:
+    """Dataset and model leakage, the first at the model's F1, and their difference, for every bias column of these rows."""
+    if not data.bias_names:
+        raise UserError(f"leakage needs a bias column and {data.name} has none; name one with --bias when training")
+    found: dict[str, Any] = {}
+    for k, name in enumerate(data.bias_names):
+        progress.say(f"attacking {name}")
+        y, attribute = data.y[index], data.bias[index, k]
+        plain = dataset_leakage(y, attribute, attack=attack, seed=seed)
+        more = bias_amplification(logits, y, attribute, attack=attack, seed=seed)
+        found[name] = {
+            "dataset": plain.value,
+            "model": more.model.value,
+            "dataset_at_f1": more.dataset_at_f1.value,
+            "amplification": more.delta,
+            "f1": more.f1,
+            "chance": plain.chance,
+            "n": plain.n,
+            "missing": int((attribute < 0).sum()),
+            "intervals": {
+                "dataset": [plain.low, plain.high],
+                "model": [more.model.low, more.model.high],
+                "dataset_at_f1": [more.dataset_at_f1.low, more.dataset_at_f1.high],
+                "amplification": [more.low, more.high],
+            },
+            "note": more.dataset_at_f1.note,
+        }
+    first = found[data.bias_names[0]]
+    return {"leakage": first, **({"leakage_by_bias": found} if len(found) > 1 else {})}
 
 
 def _judgement(run: Run, data: DataSet, table: Table, split: str) -> Judgement:

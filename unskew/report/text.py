@@ -22,12 +22,26 @@ def group_table(found: Judgement) -> str:
         lines.append(f"{name:15} {shown:48} {MEANING[name]}")
     several = [name for name in ("f1_macro", "average_precision") if found.metrics.get(name) is not None]
     lines += [f"{name:17} {percent(found.metrics[name]):>7}" for name in several]
+    leaks = found.metrics.get("leakage_by_bias") or (
+        {found.data.bias_names[0]: found.metrics["leakage"]} if "leakage" in found.metrics else {}
+    )
+    lines += [leakage_line(name, leak) for name, leak in leaks.items()]
     selection = found.metrics["selection"]
     lines += ["", f"selected by {selection['rule']} (step {selection['step']}); {found.metrics['split']} split"]
     lines += ["", *_matrix(groups)] if len(groups.bias_names) == 1 and len(groups.bias_values[0]) <= 12 else ["", *_rows(groups)]
     if groups.without_bias:
         lines.append(f"{groups.without_bias} rows have no bias value and are in no group")
     return "\n".join(lines)
+
+
+def leakage_line(name: str, leak: dict[str, Any]) -> str:
+    """Leakage and amplification of one bias column in a sentence."""
+    low, high = leak["intervals"]["amplification"]
+    return (
+        f"leakage of {name}: {percent(leak['model'])} from the logits, {percent(leak['dataset_at_f1'])} from labels as often wrong "
+        f"(F1 {percent(leak['f1'])}), {percent(leak['dataset'])} from true labels, chance {percent(leak['chance'])}; amplification "
+        f"{100 * leak['amplification']:.1f} points [{100 * low:.1f}, {100 * high:.1f}]"
+    )
 
 
 def audit_table(found: dict[str, Any]) -> str:
