@@ -522,3 +522,77 @@ def test_nn_module_networks_serve_methods_that_read_features():
     assert isinstance(method.model.output, nn.Linear)
     f, logits = method.model.eval().both(toy().inputs.x)
     torch.testing.assert_close(method.model.output(f), logits)
+
+
+@pytest.mark.parametrize("conditional", [False, True])
+def test_adversarial_step(conditional):
+    method = make("adversarial", {"lambda_": "0.7", "hidden": "5", "conditional": str(conditional)})
+    ours, batch = copy.deepcopy(method), batch_of(method)
+    sgd_step(ours, batch)
+    told = F.one_hot(batch.y, 3).double() if conditional else torch.zeros(12, 0).double()
+    method.train()
+    guess = method.critics[0].guess
+    task = F.cross_entropy(method.model(batch.x), batch.y)
+    critic = F.cross_entropy(guess(torch.cat([features(method.model, batch.x), told], 1)), batch.bias[:, 0])
+    down = torch.autograd.grad(task, list(method.model.parameters()), retain_graph=True)
+    up = torch.autograd.grad(critic, list(method.model.parameters()), retain_graph=True, allow_unused=True)
+    descend(critic, guess.parameters())
+    with torch.no_grad():
+        for parameter, a, b in zip(method.model.parameters(), down, up, strict=True):
+            parameter -= 0.1 * (a - (0.7 * b if b is not None else 0))
+    same(ours.model, method.model)
+    for a, b in zip(ours.critics.parameters(), method.critics.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_adversarial_warm_up_moves_the_critic_and_leaves_the_network_to_the_task():
+    method = make("adversarial", {"lambda_": "5", "hidden": "5", "warmup": "1"})
+    plain, batch = make("erm"), batch_of(method)
+    plain.model.load_state_dict(method.model.state_dict())
+    before = copy.deepcopy(method.critics)
+    sgd_step(method, batch)
+    sgd_step(plain, batch_of(plain))
+    same(method.model, plain.model)
+    assert not torch.equal(method.critics[0].guess[0].weight, before[0].guess[0].weight)
+    assert float(method.rows_seen) == 12
+
+
+def test_adversarial_mask_starts_open_and_pays_for_what_it_removes():
+    data, rows = images()
+    method = make_method("adversarial", {"at": "image", "hidden": "8", "beta": "0.5"}, "mlp", {}, data, 0)
+    x = data.inputs.x[rows].float() / 255
+    method.eval()
+    mask = method.mask(x)
+    assert mask.shape == (40, 1, 28, 28)
+    assert float(mask.detach().min()) > 0.85
+    torch.testing.assert_close(method.predict(x), method.model(mask * x))
+    batch = Batch(index=rows, x=x, y=data.y[rows], bias=data.bias[rows], group=data.group[rows])
+    terms = method.loss(batch)
+    torch.testing.assert_close(terms["removed"], 0.5 * (x - mask * x).abs().mean())
+    with pytest.raises(UserError, match="needs images"):
+        make("adversarial", {"at": "image"})
+    with pytest.raises(UserError, match="no layer 'conv7'"):
+        make("adversarial", {"at": "conv7"})
+    with pytest.raises(UserError, match="must not be negative"):
+        make("adversarial", {"lambda_": "-1"})
+
+
+def test_several_labels_are_weighted_as_in_the_paper():
+    generator = torch.Generator().manual_seed(0)
+    y = (torch.rand(60, 4, generator=generator) < 0.3).long()
+    data = DataSet(
+        name="sets", inputs=Memory(torch.randn(60, 2, generator=generator).double()), y=y, classes=("a", "b", "c", "d"),
+        split=torch.zeros(60, dtype=torch.long), bias=torch.randint(0, 2, (60, 1), generator=generator), bias_names=("s",),
+        bias_values=(("0", "1"),),
+    )  # fmt: skip
+    method = make("adversarial", {"class_weights": "true", "hidden": "5"}, data=data)
+    batch = Batch(index=torch.arange(60), x=data.inputs.x, y=y, bias=data.bias, group=data.group)
+    found = method.loss(batch)["task"]
+    z, total = method.model(data.inputs.x), 0.0
+    for label in range(4):
+        weight = float((60 - y[:, label].sum()) / y[:, label].sum())
+        p = torch.sigmoid(z[:, label])
+        total = total - weight * (y[:, label] * p.log() + (1 - y[:, label]) * (1 - p).log()).mean() / 4
+    torch.testing.assert_close(found, total, rtol=1e-5, atol=1e-7)
+    with pytest.raises(UserError, match="needs one class per row"):
+        make("lff", data=data)

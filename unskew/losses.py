@@ -6,16 +6,19 @@ from torch import Tensor
 from unskew.errors import UserError
 
 
-def task_loss(logits: Tensor, y: Tensor) -> Tensor:
+def task_loss(logits: Tensor, y: Tensor, class_weight: Tensor | None = None) -> Tensor:
     r"""The loss of the task itself, per sample: cross-entropy for classes, mean binary cross-entropy for label sets.
 
     .. math::  \ell_i = -\log \mathrm{softmax}(z_i)_{y_i}
                \qquad\text{or}\qquad
                \ell_i = -\frac1L \sum_l y_{il} \log \sigma(z_{il}) + (1 - y_{il}) \log(1 - \sigma(z_{il}))
+
+    `class_weight` multiplies the terms of a class or label, its negative terms too.
     """
     if y.ndim == 1:
-        return F.cross_entropy(logits, y, reduction="none")
-    return F.binary_cross_entropy_with_logits(logits, y.to(logits.dtype), reduction="none").mean(1)
+        return F.cross_entropy(logits, y, weight=class_weight, reduction="none")
+    weight = None if class_weight is None else class_weight.to(logits.dtype)
+    return F.binary_cross_entropy_with_logits(logits, y.to(logits.dtype), weight=weight, reduction="none").mean(1)
 
 
 def gce(logits: Tensor, y: Tensor, q: float = 0.7, *, scaled: bool = False) -> Tensor:

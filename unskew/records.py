@@ -46,6 +46,7 @@ class Facts:
     """What a method may know about its training set before the first step."""
 
     class_counts: Tensor  # (C,) rows per class, or (L,) positives per label
+    rows: int = 0  # rows of the training split
     size: int  # rows of the full data set; per-sample state is sized by it and addressed by Batch.index
     shape: tuple[int, ...]  # of one input
     multi_label: bool = False

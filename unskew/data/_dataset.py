@@ -190,6 +190,7 @@ class DataSet:
             sizes = self.bias_sizes
         return Facts(
             class_counts=counts,
+            rows=len(train),
             size=len(self),
             shape=self.shape,
             multi_label=self.multi_label,

@@ -94,6 +94,7 @@ def _rebuild(record: dict[str, Any]) -> Method:
     cfg, saved = record["config"], dict(record["facts"])
     facts = Facts(
         class_counts=torch.tensor(saved["class_counts"]),
+        rows=saved.get("rows", 0),
         size=saved["size"],
         shape=tuple(saved["shape"]),
         multi_label=saved["multi_label"],

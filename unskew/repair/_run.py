@@ -87,8 +87,8 @@ def repair(
         write_csv(table, out)
     write_json(table_path.with_suffix(".json"), found)
     write_text(table_path.with_suffix(".html"), render(found, data, outcome))
-    if work.state.is_file():
-        work.state.unlink()
+    for stale in table_path.parent.glob(f".{table_path.name}.*.state"):  # of this repair, and of ones given up
+        stale.unlink()
     return Repaired(found, table, out, table_path.with_suffix(".html"))
 
 

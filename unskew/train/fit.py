@@ -29,7 +29,9 @@ class TrainConfig:
     precision: Precision = "32-true"
     clip: float = 0.0  # largest norm of the gradient; 0: off
     accumulate: int = 1  # parts a batch is cut into, to save memory
-    sampler: Literal["uniform", "balanced"] = "uniform"  # balanced: every (class, bias) group as often
+    sampler: Literal["uniform", "balanced"] = (
+        "uniform"  # balanced: every (class, bias) group, or bias value of label sets, as often
+    )
     weights: Literal["loss", "sampler"] = "loss"  # how the weights of a repair file act
     start: str = ""  # a finished run whose network's weights are the first ones
     checkpoint: str = "200 steps"  # between two saved states

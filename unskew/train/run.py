@@ -296,8 +296,8 @@ def _loader(made: Method, data: DataSet, cfg: RunConfig, weight: Tensor | None, 
     if cfg.train.sampler == "balanced":
         if chance is not None:
             raise UserError("train.sampler=balanced and train.weights=sampler both say how rows are drawn; choose one")
-        if data.multi_label or not data.bias_names:
-            raise UserError("train.sampler=balanced needs one class per row and a bias column; name one with --bias")
+        if not data.bias_names:
+            raise UserError("train.sampler=balanced needs a bias column; name one with --bias")
         chance = group_weights(data.group[rows])
     sampler = Sampler(rows, min(cfg.train.batch, len(rows)), cfg.seed, chance)
     return Loader(

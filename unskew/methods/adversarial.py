@@ -1,0 +1,149 @@
+r"""Adversarial removal: a critic guesses the attribute from a layer or the masked image, and what comes before learns to defeat it.
+
+.. math::
+    L = \ell\big(y, c(f(x))\big) + \sum_a \mathrm{CE}\big(a, d_a(R_\lambda(f(x)))\big) \qquad (+\ \beta\, \lvert x - m \odot x \rvert
+    \text{ at the image}), \qquad R_\lambda(v) = v, \quad \nabla R_\lambda = -\lambda I
+
+==========  ===============  ====================================================================================================
+f           at               a layer by name, the last by default; `image`: the input times a mask m(x) in (0, 1) of a U-Net
+d           hidden           critic of every bias column: 300-300-300 with batch normalisation; at the image three convolutions first
+lambda      lambda_          the reversed gradient's factor; the critic itself learns at full weight
+warmup      warmup           epochs in which the critic learns and nothing is reversed
+c           --model          the task's own loss; `class_weights` for several labels per row: #without / #with, as in the paper
+==========  ===============  ====================================================================================================
+
+`conditional=true` shows the critic the labels too: what it may not guess is the attribute given the labels, so what labels tell by
+themselves may stay. Rows without an attribute value train the task and not the critic. The mask starts open (0.95) and multiplies the
+normalised image: what it removes becomes the mean colour. Attribute-balanced batches: `train.sampler=balanced`.
+
+Source: Wang, Zhao, Yatskar, Chang, Ordonez, "Balanced datasets are not enough", ICCV 2019, section 5; released code for sizes and
+numbers (lambda 2 for COCO, 1 for imSitu; at the image lambda 5, beta 0.1).
+Differs: one training with a warm-up in place of the paper's chain of commands; a head alone, or a trained network to start from, is
+another run (`train.start`). The critic at a middle layer is the same MLP on the flattened map, as in the code. `conditional`
+and many-valued or several attributes are ours.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from unskew import engine
+from unskew.errors import UserError
+from unskew.losses import task_loss
+from unskew.methods._base import Method
+from unskew.methods._bias_heads import bias_loss
+from unskew.methods._mask import Mask
+from unskew.models._base import Model
+from unskew.nn import GradientReversal, share_statistics
+from unskew.records import Batch, Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdversarialConfig:
+    at: str = ""  # image, or a layer; the last before the head by default
+    lambda_: float = 1.0
+    beta: float = 0.1  # price of what the mask removes
+    warmup: float = 0.0  # epochs
+    hidden: tuple[int, ...] = (300, 300, 300)
+    conditional: bool = False
+    class_weights: bool = False
+
+    def __post_init__(self) -> None:
+        if self.lambda_ < 0 or self.beta < 0 or self.warmup < 0:
+            raise UserError("adversarial: lambda_, beta and warmup must not be negative")
+
+
+class Adversarial(Method):
+    Config = AdversarialConfig
+    sees = frozenset({"bias"})
+    multi_label = True
+
+    rows_seen: Tensor  # () rows trained on, for the warm-up
+    class_weight: Tensor  # (L,)
+
+    def __init__(self, cfg: AdversarialConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
+        super().__init__(cfg, facts, make_model)
+        if not isinstance(self.model, Model):
+            raise UserError("adversarial needs a network with named layers")
+        self.mask = Mask(facts.shape) if cfg.at == "image" else None
+        self.model.eval()
+        with torch.no_grad():
+            seen = torch.zeros(2, *facts.shape)
+            shape = seen.shape[1:] if self.mask is not None else self.model.features(seen, cfg.at).shape[1:]
+        self.model.train()
+        told = facts.num_classes if cfg.conditional else 0
+        self.critics = nn.ModuleList(
+            share_statistics(Critic(tuple(shape), told, size, cfg.hidden, pictures=self.mask is not None))
+            for size in facts.bias_sizes
+        )
+        self.reverse = GradientReversal(cfg.lambda_)
+        self.register_buffer("rows_seen", torch.zeros((), dtype=torch.float64))
+        positives = facts.class_counts.double().clamp(min=1)
+        ratio = (facts.rows - positives).clamp(min=1) / positives if facts.multi_label else torch.ones_like(positives)
+        self.register_buffer("class_weight", ratio.float())
+
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
+        assert isinstance(self.model, Model)
+        terms: dict[str, Tensor] = {}
+        x = batch.x
+        if self.mask is not None:
+            x = self.mask(batch.x) * batch.x
+            terms["removed"] = self.cfg.beta * (batch.x - x).abs().mean()
+            read, logits = x, self.model(x)
+        else:
+            read, logits = self.model.both(x, self.cfg.at)
+        weight = self.class_weight if self.cfg.class_weights and self.facts.multi_label else None
+        task = task_loss(logits, batch.y, weight)
+        terms["task"] = (task if batch.weight is None else batch.weight * task).mean()
+        warm = self.training and float(self.rows_seen) < self.cfg.warmup * self.facts.rows
+        if self.training:
+            self.rows_seen += self._rows(batch)
+        read = read.detach() if warm else self.reverse(read)
+        told = self._told(batch)
+        terms["critic"] = bias_loss([critic(read, told) for critic in self.critics], list(batch.need("bias").unbind(1)))
+        return terms
+
+    def predict(self, x: Tensor) -> Tensor:
+        return super().predict(x if self.mask is None else self.mask(x) * x)
+
+    def _told(self, batch: Batch) -> Tensor | None:
+        if not self.cfg.conditional:
+            return None
+        if self.facts.multi_label:
+            return batch.y.to(batch.x.dtype)
+        return nn.functional.one_hot(batch.y, self.facts.num_classes).to(batch.x.dtype)
+
+    def _rows(self, batch: Batch) -> Tensor:
+        return engine.global_sum(torch.tensor(float(len(batch.index)), dtype=torch.float64, device=batch.x.device))
+
+
+class Critic(nn.Module):
+    """The paper's attacker as a critic: an MLP with batch normalisation, behind three convolutions where it sees pictures."""
+
+    def __init__(self, shape: tuple[int, ...], told: int, outputs: int, hidden: tuple[int, ...], pictures: bool) -> None:
+        super().__init__()
+        self.look: nn.Module = nn.Flatten()
+        width = int(torch.tensor(shape).prod())
+        if pictures:
+            layers: list[nn.Module] = []
+            channels = shape[0]
+            for size in (16, 32, 64):
+                layers += [nn.Conv2d(channels, size, 3, stride=2, padding=1), nn.BatchNorm2d(size), nn.LeakyReLU()]
+                channels = size
+            self.look = nn.Sequential(*layers, nn.Flatten())
+            with torch.no_grad():
+                width = self.look.eval()(torch.zeros(2, *shape)).shape[1]
+            self.look.train()
+        width += told
+        parts: list[nn.Module] = []
+        for size in hidden:
+            parts += [nn.Linear(width, size), nn.BatchNorm1d(size), nn.LeakyReLU()]
+            width = size
+        self.guess = nn.Sequential(*parts, nn.Linear(width, outputs))
+
+    def forward(self, read: Tensor, told: Tensor | None) -> Tensor:
+        h = self.look(read)
+        guessed: Tensor = self.guess(h if told is None else torch.cat([h, told], 1))
+        return guessed
