@@ -38,7 +38,7 @@ def same(a, b):
 
 def test_killed_at_random_moments_it_ends_with_the_same_weights(tmp_path):
     command = [
-        sys.executable, "-m", "unskew", "train", "toy", "--method", "erm", "train.steps=3000", "train.batch=32",
+        sys.executable, "-m", "unskew", "train", "toy", "--method", "lff", "train.steps=3000", "train.batch=32",
         "train.checkpoint=150 steps", "train.log_every=10", "select.rule=val-accuracy", "model.dropout=0.2",
     ]  # fmt: skip
     subprocess.run([*command, "--out", str(tmp_path / "straight")], check=True, capture_output=True)
