@@ -74,7 +74,9 @@ def repair(
     if done is not None and (how != "csv" or out.is_file()):
         progress.say(f"{out} is finished already: nothing to do")
         return done
-    work = _Work(data, _rows(data, tuple(splits) or module.SPLITS), seed, table_path, identity, training, model, device)
+    work = _Work(
+        data, _rows(data, tuple(splits) or _own_splits(data, module.SPLITS)), seed, table_path, identity, training, model, device
+    )
     outcome = module.apply(work, cfg)
     _check_outcome(outcome, method)
     measured = _measure(work, outcome, measure, seed)
@@ -85,8 +87,9 @@ def repair(
     table.save(table_path)
     if how == "csv":
         write_csv(table, out)
-    write_json(table_path.with_suffix(".json"), found)
     write_text(table_path.with_suffix(".html"), render(found, data, outcome))
+    found.pop("gallery")  # pictures are for the page
+    write_json(table_path.with_suffix(".json"), found)
     for stale in table_path.parent.glob(f".{table_path.name}.*.state"):  # of this repair, and of ones given up
         stale.unlink()
     return Repaired(found, table, out, table_path.with_suffix(".html"))
@@ -163,10 +166,16 @@ def _settings(module: Any, given: dict[str, Any]) -> tuple[dict[str, Any], dict[
     return own, {**getattr(module, "TRAIN", {}), **training}
 
 
+def _own_splits(data: DataSet, splits: Sequence[str]) -> list[str]:
+    """The splits that a repair works on by itself: of test rows only such as were drawn like the training rows."""
+    chosen = [s for s in splits if data.has(s) and (s != "test" or "test" in data.carved)]
+    return [*chosen, *(["test_biased"] if "test" in splits and data.has("test_biased") else [])]
+
+
 def _rows(data: DataSet, splits: Sequence[str]) -> Tensor:
-    names = ["test_biased" if s == "test" and "test_biased" in data.splits else s for s in splits]
-    there = [s for s in dict.fromkeys(names) if data.has(s)]
-    missing = [s for s in names if s not in data.splits]
+    names = list(dict.fromkeys(splits))
+    there = [s for s in names if data.has(s)]
+    missing = [s for s in names if not data.has(s)]
     if missing or not there:
         raise UserError(
             f"{data.name} has no split {(missing or names)[0]!r}; it has {', '.join(s for s in data.splits if data.has(s))}"

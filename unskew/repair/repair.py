@@ -28,8 +28,12 @@ Differs: nothing in the steps of the released code (theta first, omega with the 
 paper does not mention). Threshold keeps w >= 0.5 as in the paper (code: >). Features other than `color:kind=max` are standardised
 (`scale`), since one learning rate must serve all. The default strategy is sample, which keeps what the weights mean: where the bias has
 a few values, threshold keeps only the rows that contradict it, so that it tells the class again, the other way round; and threshold
-and rank can empty a class, which is an error. Train, val and test rows are weighted together, as in the paper; a set that has a split
-`test_biased` has it in place of `test`. Bias before and after is measured on rows the reader was not fitted on.
+and rank can empty a class, which is an error. Train, val and test rows are weighted together, as in the paper, where the test rows
+were drawn like the training rows (`test_biased`, or taken from them); a test split of its own is left alone unless `--splits` names it.
+The paper's two schedules are 200 epochs at 10 (MNIST) and 20,000 steps at 1e-3 |D| (video): a row's weight moves about as far in
+both. `schedule=auto` takes the first where 200 epochs are 20,000 to 200,000 steps, else the second: in a small set 200
+epochs are too few steps for the estimator to learn anything, and weights against one that knows nothing mean nothing. Bias
+before and after is measured on rows the reader was not fitted on.
 """
 
 import time
@@ -50,6 +54,7 @@ from unskew.rng import stream
 
 SPLITS = ("train", "val", "test")
 SAVE_SECONDS = 10.0
+STEPS = 20_000  # of the schedule for video
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +63,16 @@ class Config:
     strategy: Literal["threshold", "rank", "class_rank", "sample", "uniform", "weights"] = "sample"  # weights: all rows, weighted
     keep: float = 0.5  # share of the rows, for rank, class_rank and uniform
     threshold: float = 0.5
-    epochs: int = 200
+    schedule: Literal["auto", "mnist", "video"] = "auto"  # the paper's two; auto: by the number of rows
+    epochs: int | None = None  # none: the schedule's, 200 or as many as make 20,000 steps
     batch: int = 128
     lr_estimator: float = 1e-3
     momentum: float = 0.9
-    lr_weights: float | None = 10.0  # none: 1e-3 times the number of rows, as the paper does for video
+    lr_weights: float | None = None  # none: the schedule's, 10 or 1e-3 times the number of rows
     scale: Literal["auto", "none", "unit"] = "auto"  # auto: as they are for color:kind=max, else standardised
 
     def __post_init__(self) -> None:
-        if self.epochs < 0 or self.batch < 1 or not 0 <= self.momentum < 1 or not 0 < self.keep <= 1:
+        if (self.epochs or 0) < 0 or self.batch < 1 or not 0 <= self.momentum < 1 or not 0 < self.keep <= 1:
             raise UserError("repair: epochs must not be negative, batch at least 1, momentum in [0, 1), keep in (0, 1]")
         if self.lr_estimator <= 0 or (self.lr_weights is not None and self.lr_weights <= 0):
             raise UserError("repair: lr_estimator and lr_weights must be above 0")
@@ -79,10 +85,11 @@ def apply(work: Work, cfg: Config) -> Outcome:
     index, features = work.features(names)
     y = data.y[index]
     raw = cfg.scale == "none" or (cfg.scale == "auto" and all(n in ("color", "color:kind=max") for n in names))
-    with progress.bar("repair", cfg.epochs) as advance:
+    epochs, lr_weights = schedule_for(len(y), cfg)
+    with progress.bar("repair", epochs) as advance:
         w = repair_weights(
-            features if raw else unit_columns(features), y, epochs=cfg.epochs, batch=cfg.batch, lr_estimator=cfg.lr_estimator,
-            momentum=cfg.momentum, lr_weights=cfg.lr_weights, seed=work.seed, state=work.state, advance=advance,
+            features if raw else unit_columns(features), y, epochs=epochs, batch=cfg.batch, lr_estimator=cfg.lr_estimator,
+            momentum=cfg.momentum, lr_weights=lr_weights, seed=work.seed, state=work.state, advance=advance,
         )  # fmt: skip
     if cfg.strategy == "weights":
         return Outcome(index, w, w, representations=tuple(names))
@@ -92,6 +99,18 @@ def apply(work: Work, cfg: Config) -> Outcome:
     weight = torch.zeros_like(w)
     weight[kept] = 1
     return Outcome(index, weight, w, representations=tuple(names))
+
+
+def schedule_for(rows: int, cfg: Config) -> tuple[int, float]:
+    """Epochs and learning rate of the weights for so many rows.
+
+    >>> schedule_for(70_000, Config()), schedule_for(1_280, Config()), schedule_for(1_280, Config(epochs=5))
+    ((200, 10.0), (2000, 1.28), (5, 1.28))
+    """
+    per_epoch = -(-rows // cfg.batch)
+    mnist = cfg.schedule == "mnist" or (cfg.schedule == "auto" and STEPS <= 200 * per_epoch <= 10 * STEPS)
+    epochs, rate = (200, 10.0) if mnist else (max(1, round(STEPS / per_epoch)), 1e-3 * rows)
+    return epochs if cfg.epochs is None else cfg.epochs, rate if cfg.lr_weights is None else cfg.lr_weights
 
 
 def repair_weights(
