@@ -19,7 +19,7 @@ from unskew.methods._make import make_method, training_data, warm_start
 from unskew.methods.group_dro import exponentiated_update
 from unskew.methods.hex import nglcm, project_out, quantise
 from unskew.nn import GradientReversal
-from unskew.records import Batch
+from unskew.records import Batch, Run
 
 G = {"g.model": "mlp", "g.hidden": "6", "g.inputs": "1"}
 
@@ -127,6 +127,7 @@ def test_rebias_step(order):
 def test_rebias_median_width_is_renewed_once_an_epoch():
     data = toy()
     method = make("rebias", {**G, "sigma": "median"})
+    method.begin(9, 4)
     widths = []
     for k in range(9):  # 64 rows: four batches of 16 an epoch
         index = torch.arange(16) + 16 * (k % 4)
@@ -185,15 +186,20 @@ def test_learned_mixin_step_after_pretraining(variant):
 
 def test_pretraining_moves_g_alone_and_then_never_again():
     data = toy()
-    method = make("learned_mixin", {**G, "pretrain": "0.5"})  # half of 64 rows: two batches of 16
+    method = make("learned_mixin", {**G, "pretrain": "0.5"})
+    method.begin(10, 4)  # half of an epoch of four steps
+    assert method.prelude == 2
     before = copy.deepcopy(method)
     for k in range(2):
         index = torch.arange(16) + 16 * k
         assert set(sgd_step(method, Batch(index=index, x=data.inputs.x[index], y=data.y[index]))) == {"g_ce"}
+        method.age += 1
     same(method.model, before.model)
     trained = copy.deepcopy(method.g)
     sgd_step(method, batch_of(method))
     same(method.g, trained)
+    with pytest.raises(UserError, match="leave none to f"):
+        method.begin(2, 4)
     assert not torch.equal(method.head.weight, before.head.weight)
 
 
@@ -378,8 +384,8 @@ def test_hex_texture_by_loops():
     q = quantise(x, 16)
     assert int(q.max()) == 15
     grey = x.mean(1).flatten(1)
-    grey = grey - grey.amin(1, keepdim=True)
-    assert torch.equal(q[0], torch.floor(grey[0] * 15 / grey[0].max()))
+    assert torch.equal(q[0], torch.floor(grey[0] / grey[0].max() * 15))
+    assert int(quantise(x - 0.5, 16).min()) == 0  # below 0 the darkest pixel is the floor
     lower, theta = torch.tensor([0.3, -2.0]), torch.tensor([1.5, 4.0, 9.0])
     made = nglcm(q, lower, theta)
     for i in range(2):
@@ -511,6 +517,7 @@ def test_jtt_weights_the_errors_of_a_first_training(tmp_path):
     assert run.finished
     assert (tmp_path / "run-first" / "done.json").is_file()
     assert '"errors"' in (tmp_path / "run" / "stage.json").read_text()
+    assert Run(tmp_path / "run-first").outcome["steps"] == 6  # one epoch of its own, whatever train.steps says
     again = package.train(source, "jtt", out=tmp_path / "run", settings={"train.steps": 4, "method.first": "1", "upweight": "5"})
     assert again.path == run.path
     with pytest.raises(UserError, match="no method 'jtd'; did you mean 'jtt'"):
@@ -596,3 +603,30 @@ def test_several_labels_are_weighted_as_in_the_paper():
     torch.testing.assert_close(found, total, rtol=1e-5, atol=1e-7)
     with pytest.raises(UserError, match="needs one class per row"):
         make("lff", data=data)
+
+
+@pytest.mark.parametrize(
+    "name", ["rebias", "rubi", "lnl", "grl", "blind_eye", "lff", "gce", "reweight", "group_dro", "adversarial", "gray", "hex"]
+)
+def test_the_weights_of_a_repair_reach_every_loss(name):
+    settings = G if name in ("rebias", "rubi") else {}
+    method = make(name, settings)
+    batch = batch_of(method, rows=8)
+    weighted = Batch(**batch.columns(), weight=torch.tensor([4.0, 4.0, 0, 0, 0, 0, 0, 0]).double())
+    state = copy.deepcopy(method.state_dict())
+    plain = method.loss(batch)
+    method.load_state_dict(state)
+    other = method.loss(weighted)
+    assert all(float(plain[k].detach()) != float(other[k].detach()) for k in plain if "hsic" not in k)
+
+
+def test_group_dro_moves_its_weights_once_a_step():
+    method = make("group_dro", {"eta": "1"}).train()
+    batch = batch_of(method)
+    method.loss(batch)
+    moved = method.q.clone()
+    method.loss(batch)  # the second part of the same step
+    assert torch.equal(method.q, moved)
+    method.age += 1
+    method.loss(batch)
+    assert not torch.equal(method.q, moved)

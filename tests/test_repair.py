@@ -270,3 +270,51 @@ def test_bad_requests_are_told_in_one_line(unskew, tmp_path, words, told):
     assert len([line for line in done.stderr.splitlines() if line.startswith("unskew:")]) == 1
     assert "Traceback" not in done.stderr
     assert not [p for p in tmp_path.iterdir() if p.suffix in (".parquet", ".html", ".json")]
+
+
+def test_what_cannot_be_decoded_is_dropped_and_counted(unskew, folder, tmp_path):
+    (folder / "cat" / "3.png").write_bytes(b"no image")
+    told = json.loads(
+        unskew(
+            "repair", folder, "data.max_bad=0.1", "--with", "inverse_frequency", "by=class", "--out", "w.parquet", "--json"
+        ).stdout
+    )
+    assert told["unreadable"] == 1
+    frame = Table.read(tmp_path / "w.parquet").frame
+    broken = frame.filter(pl.col("path").str.ends_with("cat/3.png"))
+    assert broken["weight"].to_list() == [0.0]
+    assert frame["keep"].sum() == len(frame) - 1
+
+
+def test_folders_of_classes_whose_names_collide_are_refused(unskew, folder, tmp_path):
+    rows = [{"file_name": str(p), "label": ("a/b", "a_b")[k % 2]} for k, p in enumerate(sorted(folder.rglob("*.png")))]
+    pl.DataFrame(rows).write_csv(tmp_path / "t.csv")
+    told = unskew("repair", "t.csv", "--with", "inverse_frequency", "by=class", "--as", "folder", "--out", "f", expect=2).stderr
+    assert "cannot be the name of a folder of its own" in told
+    assert not (tmp_path / "f").exists()
+
+
+def test_a_killed_folder_goes_on_and_leaves_nothing(unskew, folder, tmp_path, monkeypatch):
+    words = {"out": tmp_path / "f", "how": "folder", "settings": {"epochs": 4, "strategy": "class_rank"}}
+    monkeypatch.setattr("unskew.repair.repair.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("unskew.repair._run.write_images", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        package.repair(str(folder), "repair", **words)
+    assert not (tmp_path / "f").exists()
+    assert list(tmp_path.glob(".f.*.state"))
+    (tmp_path / ".f.1.part").mkdir()  # as a killed process leaves it
+    monkeypatch.undo()
+    package.repair(str(folder), "repair", **words)
+    assert {p.name for p in (tmp_path / "f").iterdir()} >= {"weights.parquet", "weights.json", "weights.html", "train"}
+    assert not list(tmp_path.glob(".f.*"))
+
+
+def test_an_unbiased_small_set_keeps_its_classes():
+    generator = torch.Generator().manual_seed(0)
+    z, y = torch.rand(300, 3, generator=generator), torch.arange(300) % 2
+    from unskew.repair.repair import Config, schedule_for
+
+    epochs, rate = schedule_for(300, Config())
+    w = repair_weights(z, y, epochs=epochs // 4, lr_weights=rate * 4)
+    means = [float(w[y == c].mean()) for c in (0, 1)]
+    assert abs(means[0] - means[1]) < 0.25

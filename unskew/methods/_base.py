@@ -53,6 +53,14 @@ class Method(nn.Module):
         """The data set to train on; a method that adds rows of another source says so here."""
         return data
 
+    def begin(self, steps: int, steps_per_epoch: int) -> None:
+        """Called before the first step, and again after a resume: how long the training will be."""
+
+    @property
+    def prelude(self) -> int:
+        """Steps at the start in which the network that is kept does not learn yet: nothing is selected before."""
+        return 0
+
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         """Named scalar terms. Their sum is minimised; each is logged under its name."""
         raise NotImplementedError(f"{type(self).__name__} defines no loss")

@@ -77,6 +77,8 @@ def make_heads(model: nn.Module, at: str, target: str, facts: Facts, hidden: Seq
     """Heads on the named layer; a first pass on zeros tells its shape."""
     if not isinstance(model, Model):
         raise UserError("this method needs a network with named layers")
+    if any(size < 1 for size in hidden):
+        raise UserError(f"hidden={','.join(map(str, hidden))}: every layer of the bias predictor needs at least one unit")
     model.eval()
     with torch.no_grad():
         shape = model.features(torch.zeros(2, *facts.shape), at).shape[1:]
@@ -93,21 +95,23 @@ def make_heads(model: nn.Module, at: str, target: str, facts: Facts, hidden: Seq
     return ColourHeads(shape[0], facts)
 
 
-def bias_loss(logits: list[Tensor], targets: list[Tensor]) -> Tensor:
-    """The sum over attributes (or channels) of the mean cross-entropy over known values."""
+def bias_loss(logits: list[Tensor], targets: list[Tensor], weight: Tensor | None = None) -> Tensor:
+    """The sum over attributes (or channels) of the mean cross-entropy over known values, rows with their weight."""
     losses = []
     for z, b in zip(logits, targets, strict=True):
         per_place = F.cross_entropy(z, b, ignore_index=-1, reduction="none")
         # Over the known values of the whole batch, which may be none; a process counts as many times as it has fewer rows.
         known = engine.global_sum((b >= 0).sum().to(z)).clamp(min=1)
+        if weight is not None:
+            per_place = per_place * weight.view(-1, *[1] * (per_place.ndim - 1))
         share = engine.global_sum(z.new_tensor(float(len(z)))) / len(z)
         losses.append(per_place.sum() / known * share)
     return torch.stack(losses).sum()
 
 
-def mean_negative_entropy(logits: list[Tensor]) -> Tensor:
-    return torch.stack([negative_entropy(z).mean() for z in logits]).mean()
+def mean_negative_entropy(logits: list[Tensor], weight: Tensor | None = None) -> Tensor:
+    return torch.stack([negative_entropy(z) * (1 if weight is None else weight) for z in logits]).mean()
 
 
-def mean_confusion(logits: list[Tensor]) -> Tensor:
-    return torch.stack([confusion(z).mean() for z in logits]).mean()
+def mean_confusion(logits: list[Tensor], weight: Tensor | None = None) -> Tensor:
+    return torch.stack([confusion(z) * (1 if weight is None else weight) for z in logits]).mean()

@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unskew import engine
 from unskew.errors import UserError
 from unskew.losses import task_loss
 from unskew.methods._base import Update
@@ -46,24 +45,28 @@ def features_and_logits(network: nn.Module, x: Tensor, layer: str = "") -> tuple
 
 
 class Pretraining:
-    """For methods whose g is trained first, alone, and then stays as it is. Counts its rows in a buffer, so a resumed run knows."""
+    """For methods whose g may be trained first, alone, and then stay as it is."""
 
     cfg: Any
-    facts: Facts
     g: Model
-    training: bool
-    rows_seen: Tensor  # () rows that g was trained on
+    age: Tensor
+    alone = 0  # steps of g alone
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.register_buffer("rows_seen", torch.zeros((), dtype=torch.float64))  # type: ignore[attr-defined]
+    def begin(self, steps: int, steps_per_epoch: int) -> None:
+        self.alone = round(self.cfg.pretrain * steps_per_epoch) if self.cfg.g_training == "frozen" else 0
+        if self.alone >= steps:
+            raise UserError(
+                f"pretrain={self.cfg.pretrain:g} epochs of g alone take all {steps} steps and leave none to f; "
+                "lower pretrain, or raise train.epochs"
+            )
+
+    @property
+    def prelude(self) -> int:
+        return self.alone
 
     def pretrain_or(self, then: Callable[[], dict[str, Tensor]], batch: Batch, update: Update) -> dict[str, Tensor]:
         """A step of g alone until it has had its epochs, then the step `then`."""
-        if float(self.rows_seen) < self.cfg.pretrain * float(self.facts.class_counts.sum()):
-            self.rows_seen += engine.global_sum(torch.tensor(float(len(batch.index)), device=self.rows_seen.device))
-            return update(batch, "g", ["g"])
-        return then()
+        return update(batch, "g", ["g"]) if int(self.age) < self.alone else then()
 
     def loss_g(self, batch: Batch) -> dict[str, Tensor]:
         return {"g_ce": self.mean(task_loss(self.g(batch.x), batch.y), batch)}

@@ -51,6 +51,8 @@ class AdversarialConfig:
     class_weights: bool = False
 
     def __post_init__(self) -> None:
+        if any(size < 1 for size in self.hidden):
+            raise UserError("adversarial: every layer of hidden needs at least one unit")
         if self.lambda_ < 0 or self.beta < 0 or self.warmup < 0:
             raise UserError("adversarial: lambda_, beta and warmup must not be negative")
 
@@ -102,7 +104,9 @@ class Adversarial(Method):
             self.rows_seen += self._rows(batch)
         read = read.detach() if warm else self.reverse(read)
         told = self._told(batch)
-        terms["critic"] = bias_loss([critic(read, told) for critic in self.critics], list(batch.need("bias").unbind(1)))
+        terms["critic"] = bias_loss(
+            [critic(read, told) for critic in self.critics], list(batch.need("bias").unbind(1)), batch.weight
+        )
         return terms
 
     def predict(self, x: Tensor) -> Tensor:

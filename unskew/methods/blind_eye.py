@@ -61,13 +61,13 @@ class BlindEye(Method):
         assert isinstance(self.model, Model)
         with torch.no_grad():
             f = self.model.features(batch.x, self.cfg.at)
-        return {"bias_ce": bias_loss(self.h(f), self.h.targets(batch))}
+        return {"bias_ce": bias_loss(self.h(f), self.h.targets(batch), batch.weight)}
 
     def loss_task(self, batch: Batch) -> dict[str, Tensor]:
         assert isinstance(self.model, Model)
         f, logits = self.model.both(batch.x, self.cfg.at)
         ce = task_loss(logits, batch.y)
-        undecided = mean_confusion(self.h(f))
+        undecided = mean_confusion(self.h(f), batch.weight)
         return {"ce": (ce if batch.weight is None else batch.weight * ce).mean(), "confusion": self.cfg.alpha * undecided}
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:

@@ -52,5 +52,5 @@ class GRL(Method):
         assert isinstance(self.model, Model)
         f, logits = self.model.both(batch.x, self.cfg.at)
         ce = task_loss(logits, batch.y)
-        told = bias_loss(self.h(self.reverse(f)), self.h.targets(batch))
+        told = bias_loss(self.h(self.reverse(f)), self.h.targets(batch), batch.weight)
         return {"ce": (ce if batch.weight is None else batch.weight * ce).mean(), "bias_ce": told}

@@ -46,12 +46,14 @@ class GroupDRO(Method):
     sees = frozenset({"bias"})
 
     q: Tensor  # (G,) weight of each group, sums to 1
+    moved: Tensor  # () steps in which q was moved
 
     def __init__(self, cfg: GroupDROConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
         super().__init__(cfg, facts, make_model)
         assert facts.group_counts is not None  # guaranteed by `sees`
         there = (facts.group_counts > 0).float()
         self.register_buffer("q", there / there.sum())
+        self.register_buffer("moved", torch.zeros((), dtype=torch.long))
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         group = batch.need("group")
@@ -62,6 +64,7 @@ class GroupDRO(Method):
         sums, counts = group_sums(per_sample[known], group[known], self.q.numel())
         # Every process has the whole batch's group means, with gradients to its own rows.
         means = engine.global_sum_with_gradient(sums) / engine.global_sum(counts).clamp(min=1).to(sums)
-        if self.training:
+        if self.training and int(self.moved) <= int(self.age):  # once a step, by the first part of a batch that is cut
+            self.moved.copy_(self.age + 1)
             self.q.copy_(exponentiated_update(self.q, means.detach().to(self.q), self.cfg.eta))
         return {"robust_ce": (self.q.to(means) * means).sum()}

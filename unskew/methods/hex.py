@@ -21,7 +21,8 @@ on Biased MNIST in the paper's Table 1, which is to be expected.
 Source: Wang, He, Lipton, Xing, "Learning robust representations by projecting superficial statistics out", ICLR 2019; the authors'
 code for sizes and starts; as a baseline of Bahng et al., ICML 2020.
 Differs: both representations are divided by their root mean square over the batch, feature by feature, and by a running one when
-judged (the code divides by the norm along the batch, which makes a prediction depend on the rows beside it); a ridge is added.
+judged (the code divides by the norm along the batch, which makes a prediction depend on the rows beside it); a ridge is added; G is
+divided by the number of places. Colours are averaged to grey; where normalised inputs go below 0, their minimum is taken off first.
 Inputs that are no images are taken as one line of numbers.
 """
 
@@ -55,8 +56,8 @@ class HEXConfig:
 def quantise(x: Tensor, levels: int) -> Tensor:
     """(B, P) grey levels 0 to levels - 1 of every row, by its own maximum."""
     grey = (x.mean(1) if x.ndim == 4 else x).flatten(1)
-    grey = grey - grey.amin(1, keepdim=True)  # normalised inputs go below 0
-    return (grey * (levels - 1) / grey.amax(1, keepdim=True).clamp(min=1e-12)).floor()
+    grey = grey - grey.amin(1, keepdim=True).clamp(max=0)  # normalised inputs go below 0
+    return (grey / grey.amax(1, keepdim=True).clamp(min=1e-12) * (levels - 1)).floor()
 
 
 def nglcm(q: Tensor, lower: Tensor, theta: Tensor) -> Tensor:

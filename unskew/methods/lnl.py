@@ -75,13 +75,13 @@ class LNL(Method):
         assert isinstance(self.model, Model)
         f, logits = self.model.both(batch.x, self.cfg.at)
         ce = task_loss(logits, batch.y)
-        entropy = mean_negative_entropy(self.h(f))
+        entropy = mean_negative_entropy(self.h(f), batch.weight)
         return {"ce": (ce if batch.weight is None else batch.weight * ce).mean(), "entropy": self.cfg.lambda_ * entropy}
 
     def loss_bias(self, batch: Batch) -> dict[str, Tensor]:
         assert isinstance(self.model, Model)
         f = self.model.features(batch.x, self.cfg.at)
-        return {"bias_ce": bias_loss(self.h(self.reverse(f)), self.h.targets(batch))}
+        return {"bias_ce": bias_loss(self.h(self.reverse(f)), self.h.targets(batch), batch.weight)}
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         return {**self.loss_task(batch), **self.loss_bias(batch)}

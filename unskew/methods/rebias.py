@@ -18,7 +18,8 @@ Differs: lambda_g multiplies HSIC as in Algorithm 1 and the code (equation 3 has
 matrices is set to zero (the code subtracts 1 everywhere, which is the same for RBF). `sigma=median` is the mean over an epoch's
 batches of the root of the median squared distance (off the diagonal) and acts in the next epoch; the code pools the first quarter of
 the epoch's batches, self-distances included. In the step of g the forward pass of f makes no graph, and the other way round: each
-optimiser moves its own network only, so nothing else changes. Optimiser AdamP: `optim.name=adamp`.
+optimiser moves its own network only, so nothing else changes. The weights of a repair act on the losses, not on HSIC. Optimiser AdamP:
+`optim.name=adamp`.
 """
 
 from collections.abc import Callable
@@ -53,7 +54,11 @@ class ReBiasConfig:
     def __post_init__(self) -> None:
         if self.lambda_f < 0 or self.lambda_g < 0 or self.g_updates < 1:
             raise UserError("rebias: lambda_f and lambda_g must not be negative, g_updates at least 1")
-        if self.sigma != "median" and not (self.sigma.replace(".", "", 1).isdigit() and float(self.sigma) > 0):
+        try:
+            fine = self.sigma == "median" or 0 < float(self.sigma) < float("inf")
+        except ValueError:
+            fine = False
+        if not fine:
             raise UserError(f"rebias: sigma={self.sigma} must be a number above 0, or median")
 
 
@@ -63,7 +68,8 @@ class ReBias(Method):
 
     width: Tensor  # (1 + G,) kernel widths of f and each g
     width_sum: Tensor  # of this epoch's batches
-    width_rows: Tensor  # () rows seen in this epoch
+    width_steps: Tensor  # () steps of this epoch
+    steps_per_epoch = 0
 
     def __init__(self, cfg: ReBiasConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
         super().__init__(cfg, facts, make_model)
@@ -75,7 +81,10 @@ class ReBias(Method):
         start = 1.0 if cfg.sigma == "median" else float(cfg.sigma)
         self.register_buffer("width", torch.full((1 + len(self.g),), start))
         self.register_buffer("width_sum", torch.zeros(1 + len(self.g)))
-        self.register_buffer("width_rows", torch.zeros(()))
+        self.register_buffer("width_steps", torch.zeros((), dtype=torch.long))
+
+    def begin(self, steps: int, steps_per_epoch: int) -> None:
+        self.steps_per_epoch = steps_per_epoch
 
     def parameter_sets(self) -> dict[str, list[nn.Parameter]]:
         return {"f": list(self.model.parameters()), "g": list(self.g.parameters())}
@@ -94,45 +103,49 @@ class ReBias(Method):
         h, logits = features_and_logits(self.model, batch.x, self.cfg.feature)
         with torch.no_grad():
             biased = [features_and_logits(g, batch.x, self.cfg.feature)[0] for g in self.g]
-        self._renew_widths(batch, h, biased)
-        ce = task_loss(logits, batch.y)
-        terms = {"ce": (ce if batch.weight is None else batch.weight * ce).mean()}
+        terms = {"ce": self._mean(task_loss(logits, batch.y), batch)}
         terms["hsic"] = self.cfg.lambda_f * self._dependence(h, biased)
+        self._count(h, biased)
         return terms
 
     def loss_g(self, batch: Batch) -> dict[str, Tensor]:
         with torch.no_grad():
             h, _ = features_and_logits(self.model, batch.x, self.cfg.feature)
         pairs = [features_and_logits(g, batch.x, self.cfg.feature) for g in self.g]
-        ce = torch.stack([task_loss(logits, batch.y).mean() for _, logits in pairs]).sum()
+        ce = torch.stack([self._mean(task_loss(logits, batch.y), batch) for _, logits in pairs]).sum()
         return {"g_ce": ce, "g_hsic": -self.cfg.lambda_g * self._dependence(h, [z for z, _ in pairs])}
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         return {**self.loss_g(batch), **self.loss_f(batch)}
 
-    def _dependence(self, h: Tensor, biased: list[Tensor]) -> Tensor:
-        h = engine.whole_batch(h)
-        if len(h) < 4:
-            raise UserError(f"rebias: HSIC needs at least 4 rows in a batch, got {len(h)}; raise train.batch")
-        mine = kernel_matrix(h, sigma=float(self.width[0]))
-        others = [kernel_matrix(engine.whole_batch(z), sigma=float(w)) for z, w in zip(biased, self.width[1:], strict=True)]
-        return torch.stack([hsic_of_kernels(mine, other) for other in others]).sum()
+    @staticmethod
+    def _mean(per_sample: Tensor, batch: Batch) -> Tensor:
+        return (per_sample if batch.weight is None else batch.weight * per_sample).mean()
 
-    @torch.no_grad()
-    def _renew_widths(self, batch: Batch, h: Tensor, biased: list[Tensor]) -> None:
+    def _dependence(self, h: Tensor, biased: list[Tensor]) -> Tensor:
+        features = [engine.whole_batch(z) for z in (h, *biased)]
+        if len(features[0]) < 4:
+            raise UserError(f"rebias: HSIC needs at least 4 rows in a batch, got {len(features[0])}; raise train.batch")
+        if self.cfg.sigma == "median" and self.training and int(self.age) == 0 and int(self.width_steps) == 0:
+            self.width.copy_(_median_distances(features))  # until an epoch has been seen
+        kernels = [kernel_matrix(z, sigma=float(w)) for z, w in zip(features, self.width, strict=True)]
+        return torch.stack([hsic_of_kernels(kernels[0], other) for other in kernels[1:]]).sum()
+
+    def _count(self, h: Tensor, biased: list[Tensor]) -> None:
+        """Once a step: the batch's median distances; at the end of an epoch their mean becomes the width."""
         if self.cfg.sigma != "median" or not self.training:
             return
-        features = [engine.whole_batch(z) for z in (h, *biased)]
-        rows, first = len(features[0]), bool(self.age == 0)
-        medians = torch.stack([_median_distance(z) for z in features])
-        self.width_sum += medians * rows
-        self.width_rows += rows
-        if first:
-            self.width.copy_(medians)
-        if float(self.width_rows) >= float(self.facts.class_counts.sum()):
-            self.width.copy_(self.width_sum / self.width_rows)
+        self.width_sum += _median_distances([engine.whole_batch(z) for z in (h, *biased)]).to(self.width_sum)
+        self.width_steps += 1
+        if int(self.width_steps) >= self.steps_per_epoch:
+            self.width.copy_(self.width_sum / self.width_steps)
             self.width_sum.zero_()
-            self.width_rows.zero_()
+            self.width_steps.zero_()
+
+
+@torch.no_grad()
+def _median_distances(features: list[Tensor]) -> Tensor:
+    return torch.stack([_median_distance(z.detach()) for z in features])
 
 
 def _median_distance(z: Tensor) -> Tensor:

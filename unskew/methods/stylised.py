@@ -9,6 +9,7 @@ Source: Geirhos et al., "ImageNet-trained CNNs are biased towards texture", ICLR
 Differs: the stylised images are the user's; no style transfer is done here.
 """
 
+import dataclasses
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -36,7 +37,8 @@ class Stylised(Method):
             raise UserError(
                 "stylised needs the second source: second=SOURCE, e.g. a folder of stylised images with the same classes"
             )
-        return union(data, load(cfg.second))
+        reading = None if data.reading is None else dataclasses.replace(data.reading, bias=(), noise=0.0)
+        return union(data, load(cfg.second, reading))
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         return {"ce": task_loss(self.predict(batch.x), batch.y).mean()}

@@ -23,9 +23,9 @@ from unskew.measure.representation_bias import BiasEstimate, bias_of_labels
 from unskew.methods._base import Method
 from unskew.records import Run, Table
 from unskew.repair._base import Outcome
-from unskew.repair._export import write_csv, write_folder
+from unskew.repair._export import check_folder, whole_folder, write_csv, write_images
 from unskew.repair._page import describe, render
-from unskew.representations._base import compute, spec
+from unskew.representations._base import Spec, compute, spec
 from unskew.train.run import train
 
 _TRAINING = ("data", "optim", "train", "select", "model")
@@ -66,33 +66,46 @@ def repair(
     own, training = _settings(module, dict(settings or {}))
     cfg = config.build(module.Config, own)
     _check_out(out, how)
+    for name in measure:
+        spec(name)  # a wrong name is told before the work
     table_path = out / "weights.parquet" if how == "folder" else out.with_suffix(".parquet")
     read = {k.removeprefix("data."): v for k, v in training.items() if k.startswith("data.")}
     data = load(source, **read)
+    if how == "folder":
+        check_folder(data)
     identity = _identity(method, cfg, training if hasattr(module, "TRAIN") else {}, model, data, seed, splits, measure)
-    done = _claim(table_path, identity)
-    if done is not None and (how != "csv" or out.is_file()):
+    identity |= {"as": how, "copy": copy}
+    done = _claim(table_path, identity, out)
+    if done is not None:
         progress.say(f"{out} is finished already: nothing to do")
         return done
-    work = _Work(
-        data, _rows(data, tuple(splits) or _own_splits(data, module.SPLITS)), seed, table_path, identity, training, model, device
-    )
+    every = _rows(data, tuple(splits) or _own_splits(data, module.SPLITS))
+    readable = every[~torch.isin(every, torch.tensor([k for k, _ in data.unreadable], dtype=torch.long))]
+    work = _Work(data, readable, seed, out, identity, training, model, device)
     outcome = module.apply(work, cfg)
     _check_outcome(outcome, method)
     measured = _measure(work, outcome, measure, seed)
-    found = _found(data, outcome, measured, method, cfg, work, identity, command)
-    table = _table(data, work.rows, outcome, found)
+    found = _found(data, outcome, measured, method, cfg, work, identity, len(every), command)
+    table = _table(data, every, outcome, found)
     if how == "folder":
-        write_folder(data, table, out, copy)
-    table.save(table_path)
-    if how == "csv":
-        write_csv(table, out)
-    write_text(table_path.with_suffix(".html"), render(found, data, outcome))
-    found.pop("gallery")  # pictures are for the page
-    write_json(table_path.with_suffix(".json"), found)
-    for stale in table_path.parent.glob(f".{table_path.name}.*.state"):  # of this repair, and of ones given up
+        with whole_folder(out) as part:
+            write_images(data, table, part, copy)
+            _write(table, found, data, outcome, part / "weights.parquet")
+    else:
+        if how == "csv":
+            write_csv(table, out)
+        _write(table, found, data, outcome, table_path)
+    for stale in out.absolute().parent.glob(f".{out.name}.*.state"):  # of this repair, and of ones given up
         stale.unlink()
     return Repaired(found, table, out, table_path.with_suffix(".html"))
+
+
+def _write(table: Table, found: dict[str, Any], data: DataSet, outcome: Outcome, path: Path) -> None:
+    """Page, JSON and, last, the table: its presence says that the repair is whole."""
+    write_text(path.with_suffix(".html"), render(found, data, outcome))
+    found.pop("gallery")  # pictures are for the page
+    write_json(path.with_suffix(".json"), found)
+    table.save(path)
 
 
 @dataclass
@@ -112,7 +125,7 @@ class _Work:
     @property
     def state(self) -> Path:
         digest = hashlib.sha256(dumps(self.identity).encode()).hexdigest()[:8]
-        return self.out.with_name(f".{self.out.name}.{digest}.state")
+        return self.out.absolute().with_name(f".{self.out.name}.{digest}.state")
 
     def default_features(self) -> list[str]:
         if len(self.data.shape) == 3:
@@ -131,7 +144,10 @@ class _Work:
 
     def layer(self, run: str, method: str) -> tuple[Tensor, Tensor]:
         self._trained(run, method)
-        return self.features([f"layer:run={self.used}"])
+        module = registry.load("representations", "layer")
+        one = Spec("layer", module, module.Config(run=self.used))  # not as text: a path may hold a comma
+        index, blocks = compute(self.data, [one], self.rows, workers=getattr(self.data.reading, "workers", 0))
+        return index, blocks["layer"]
 
     def logits(self, run: str, method: str) -> tuple[Tensor, Tensor]:
         return predict(self._trained(run, method), self.data, self.rows, workers=getattr(self.data.reading, "workers", 0))
@@ -139,7 +155,7 @@ class _Work:
     def _trained(self, run: str, method: str) -> Method:
         """The method of the named run; without a name one is trained beside the table, and kept there."""
         if not run:
-            place = self.out.with_name(f"{self.out.stem}-model")
+            place = self.out.absolute().with_name(f"{self.out.stem}-model")
             settings = {k: v for k, v in self.training.items() if not k.startswith("data.")}
             made = train(
                 self.data, method, model=self.model, out=place, seed=self.seed, device=self.device, settings=settings,
@@ -191,6 +207,8 @@ def _check_out(out: Path, how: str) -> None:
         raise UserError(f"--out {out}: a table written as {how} ends in {endings[how]}")
     if how != "folder" and out.is_dir():
         raise UserError(f"--out {out} is a folder; name a file")
+    if not out.name:
+        raise UserError(f"--out {out}: name a file or a new folder")
     if how == "folder" and (out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "weights.parquet").is_file())):
         raise UserError(f"{out} exists and is not the result of a repair; choose another --out")
 
@@ -221,7 +239,7 @@ def _identity(
     return found
 
 
-def _claim(path: Path, identity: dict[str, Any]) -> Repaired | None:
+def _claim(path: Path, identity: dict[str, Any], out: Path) -> Repaired | None:
     """What is there already, if it is the same; None if there is nothing; anything else is an error."""
     if not path.is_file():
         return None
@@ -232,12 +250,12 @@ def _claim(path: Path, identity: dict[str, Any]) -> Repaired | None:
             "weights made from another source" if there and there["fingerprint"] != identity["fingerprint"] else "something else"
         )
         raise UserError(f"{path} holds {what}, or with other settings; choose another --out, or remove it")
-    return Repaired(table.made_by, table, path, path.with_suffix(".html"))
+    return Repaired(table.made_by, table, out, path.with_suffix(".html"))
 
 
 def _check_outcome(outcome: Outcome, method: str) -> None:
     if not bool(torch.isfinite(outcome.weight).all()) or bool((outcome.weight < 0).any()):
-        raise UserError(f"{method} gave weights that are not finite; check its settings")
+        raise UserError(f"{method} gave weights that are not finite; lower its learning rates")
     if float(outcome.weight.sum()) <= 0:
         raise UserError(f"nothing is kept: {method} gave every row weight 0")
 
@@ -269,7 +287,7 @@ def _shown(e: BiasEstimate) -> dict[str, Any]:
 
 def _found(
     data: DataSet, outcome: Outcome, measured: list[dict[str, Any]], method: str, cfg: Any, work: _Work,
-    identity: dict[str, Any], command: str,
+    identity: dict[str, Any], rows: int, command: str,
 ) -> dict[str, Any]:  # fmt: skip
     kept = outcome.weight > 0
     figures = {k: v for k, v in outcome.figures.items() if not isinstance(v, Tensor)}
@@ -278,8 +296,8 @@ def _found(
             "bias_before": measured[0]["before"]["bias"],
             "bias_after": measured[0]["after"]["bias"],
             "kept": int(kept.sum()),
-            "rows": len(work.rows),
-            "unreadable": len(work.rows) - len(outcome.index),
+            "rows": rows,
+            "unreadable": rows - len(outcome.index),
             "noisy": None if outcome.noisy is None else int(outcome.noisy.sum()),
             "repair": method,
             "settings": dataclasses.asdict(cfg),

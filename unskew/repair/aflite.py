@@ -95,9 +95,12 @@ def aflite(
     state: Path | None = None,
 ) -> tuple[Tensor, Tensor, int]:
     """(positions of the rows kept, last score of every row, rounds made)."""
-    x, y = unit_columns(torch.as_tensor(features)).float(), torch.as_tensor(y).long()
+    x, y = torch.as_tensor(features), torch.as_tensor(y).long()
     if len(x) != len(y):
         raise UserError(f"{len(x)} rows of features for {len(y)} labels")
+    if not bool(torch.isfinite(x).all()):
+        raise UserError("features have NaN or infinity")
+    x = unit_columns(x.reshape(len(x), -1)).float()
     x = torch.cat([x.new_ones(len(x), 1), x], 1)
     kept, score, rounds = torch.arange(len(y)), torch.zeros(len(y), dtype=torch.float64), 0
     if state is not None and state.is_file():

@@ -67,7 +67,10 @@ def denoise(logits: Tensor, y: Tensor, *, factor: float = 1.0, floor: float = 1e
     >>> denoise(torch.tensor([sure_and_wrong, sure_and_right, unsure]), torch.tensor([1, 0, 0])).clean.tolist()
     [False, True, True]
     """
-    log_p = F.log_softmax(torch.as_tensor(logits).double(), 1)
+    logits, y = torch.as_tensor(logits), torch.as_tensor(y).long()
+    if logits.ndim != 2 or len(logits) != len(y) or not bool(torch.isfinite(logits).all()):
+        raise UserError(f"denoise needs finite logits, one row per label; got {tuple(logits.shape)} for {len(y)} labels")
+    log_p = F.log_softmax(logits.double(), 1)
     loss = -log_p.gather(1, y[:, None]).squeeze(1)
     entropy = (-(log_p.exp() * log_p).sum(1)).clamp(min=floor)
     delta = float(loss.sum() / entropy.sum())

@@ -39,11 +39,13 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
+from unskew import config
 from unskew.data._augment import preset
 from unskew.data._dataset import DataSet
 from unskew.data._loader import rows_in_order
 from unskew.errors import UserError, suggest
 from unskew.repair._base import Outcome, Work, one_class_per_row
+from unskew.rng import seed_of
 
 SPLITS = ("train",)
 METHOD = "gce"
@@ -87,14 +89,17 @@ def gradient_probabilities(model: nn.Module, data: Any, rows: Tensor | None = No
 
     Settings are those of Config: lambda_, k, layer, variant and so on. Any nn.Module that ends in a linear layer will do.
     """
-    cfg = Config(**settings)
+    cfg = config.build(Config, settings)
     if isinstance(data, DataSet):
         index, p, _ = scored(model, data, torch.arange(len(data)) if rows is None else rows, cfg)
         wanted = len(data) if rows is None else len(rows)
         if len(index) < wanted:
             raise UserError(f"{wanted - len(index)} of {wanted} rows cannot be decoded; leave them out")
         return p
-    x, y = data
+    x, y = (torch.as_tensor(part) for part in data)
+    y = y.long()
+    if len(x) != len(y):
+        raise UserError(f"{len(x)} rows of inputs for {len(y)} labels")
 
     def chunks() -> Iterator[tuple[Tensor, Tensor]]:
         return zip(torch.split(torch.arange(len(x)), BATCH), torch.split(x, BATCH), strict=True)
@@ -120,7 +125,9 @@ def _scored(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> tuple[T
     was_training, buffers = model.training, {name: b.clone() for name, b in model.named_buffers()}
     model.train(cfg.mode == "train")
     try:
-        return _probabilities(model, chunks, y, cfg)
+        with torch.random.fork_rng():
+            torch.manual_seed(seed_of(0, "gradients"))  # dropout, if it is asked for, is the same every time
+            return _probabilities(model, chunks, y, cfg)
     finally:
         model.train(was_training)
         for name, b in model.named_buffers():  # a pass in train mode moved the running statistics

@@ -53,6 +53,7 @@ def inverse_frequency(group: Tensor) -> Tensor:
     >>> inverse_frequency(torch.tensor([0, 0, 0, 1])).tolist()
     [0.6666666666666666, 0.6666666666666666, 0.6666666666666666, 2.0]
     """
+    group = torch.as_tensor(group).long()
     known = group >= 0
     if not bool(known.any()):
         raise UserError("no row has all its bias values: there are no groups to balance")

@@ -159,7 +159,10 @@ def repair_weights(
         if state is not None and epoch < epochs and time.monotonic() - saved > SAVE_SECONDS:
             game.save(state, epoch)
             saved = time.monotonic()
-    return game.weights()
+    weights = game.weights()
+    if not bool(torch.isfinite(weights).all()):
+        raise UserError("repair: the weights left the numbers; lower lr_weights, or raise lr_estimator or the number of epochs")
+    return weights
 
 
 class Game:

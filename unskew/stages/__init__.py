@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from unskew import config, registry
+from unskew.data._dataset import DataSet
+from unskew.data._sources import load
 from unskew.errors import UserError, suggest
 from unskew.records import Run, Table
 from unskew.train.run import train as train_once
@@ -23,7 +25,8 @@ class Stage:
     seed: int
     device: str
     settings: dict[str, Any]  # of the trainings: data., optim., train., select., model.
-    run: Callable[..., Run]  # run("first", "erm", weights=..., **settings) trains into out/first; "" is out itself
+    data: Callable[[], DataSet]  # the source, read
+    run: Callable[..., Run]  # run(place, "erm", weights=..., train__epochs=1) trains into the folder `place`
 
 
 def train(
@@ -51,19 +54,21 @@ def train(
     module = registry.load("stages", method)
     if weights is not None:
         raise UserError(f"method {method!r} makes its own weights; leave out --weights")
-    out = Path(out)
+    out = Path(out).absolute()
     parts = ("data", "optim", "train", "select", "model")
     given = dict(settings or {})
     shared = {k: v for k, v in given.items() if k.partition(".")[0] in parts}
     own = {k.removeprefix("method."): v for k, v in given.items() if k not in shared}
     cfg = config.build(module.Config, own, "method.")
 
-    def run(name: str, which: str, weights: Table | None = None, **more: Any) -> Run:
-        place = out / name if name else out
+    def data() -> DataSet:
+        return load(source, **{k.removeprefix("data."): v for k, v in shared.items() if k.startswith("data.")})
+
+    def run(place: Path, which: str, weights: Table | None = None, **more: Any) -> Run:
         merged = shared | {k.replace("__", "."): v for k, v in more.items()}
         return train_once(
             source, which, model=model, out=place, weights=weights, seed=seed, device=device, settings=merged, command=command
         )
 
-    made: Run = module.train(Stage(source, out, seed, device, shared, run), cfg)
+    made: Run = module.train(Stage(source, out, seed, device, shared, data, run), cfg)
     return made

@@ -36,8 +36,11 @@ class Config:
 
 
 def train(stage: Stage, cfg: Config) -> Run:
+    if stage.data().multi_label:
+        raise UserError("jtt needs one class per row, this task has several labels")
     place = stage.out.with_name(f"{stage.out.name}-first")
-    first = stage.run(str(Path("..") / place.name), "erm", train__epochs=cfg.first, select__rule="last", select__patience=0)
+    short = {"train__epochs": cfg.first, "train__steps": None, "select__rule": "last", "select__patience": 0}
+    first = stage.run(place, "erm", **short)
     method, data = open_run(first, None if isinstance(stage.source, (str, Path)) else stage.source)
     index, logits = predict(method, data, data.rows("train"))
     wrong = logits.argmax(1) != data.y[index]
@@ -49,7 +52,7 @@ def train(stage: Stage, cfg: Config) -> Run:
         pl.DataFrame({"index": index.numpy(), "weight": weight.numpy()}),
         {"name": "jtt", "fingerprint": data.fingerprint, "errors": int(wrong.sum())},
     )
-    run = stage.run("", "erm", weights=table)
+    run = stage.run(stage.out, "erm", weights=table)
     write_json(
         run.path / "stage.json", {"stage": "jtt", "first": str(first.path), "errors": int(wrong.sum()), "upweight": cfg.upweight}
     )

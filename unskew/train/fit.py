@@ -28,7 +28,7 @@ class TrainConfig:
     batch: int = 256  # rows of a step, over all processes
     precision: Precision = "32-true"
     clip: float = 0.0  # largest norm of the gradient; 0: off
-    accumulate: int = 1  # parts a batch is cut into, to save memory
+    accumulate: int = 1  # parts a batch is cut into, to save memory; terms that compare rows compare within a part
     sampler: Literal["uniform", "balanced"] = (
         "uniform"  # balanced: every (class, bias) group, or bias value of label sets, as often
     )
@@ -101,6 +101,7 @@ def fit(
     after: Callable[[int], bool],  # called with the number of steps done: judge, save; true ends the training
 ) -> None:
     """Run steps `start` to `total`."""
+    method.begin(total, loader.sampler.steps_per_epoch)
     module, wrapped = engine.setup(method, optimizers)
     update = _Updater(module, method, wrapped, engine, cfg)
     base = {id(group): group["initial_lr"] for o in optimizers.values() for group in o.param_groups}

@@ -181,10 +181,10 @@ class _State:
         """Look and save when it is time; true if looks without a better one have used up the patience."""
         self.advance(1)
         self.step = done
-        if done % self.look_every == 0 or done == self.total:
+        if done > self.method.prelude and (done % self.look_every == 0 or done == self.total):
             self._look(done)
             patience = self.cfg.select.patience
-            if patience and done - self.best_step >= patience * self.look_every:
+            if patience and done - max(self.best_step, self.method.prelude) >= patience * self.look_every:
                 return True
         if done % self.save_every == 0 and done < self.total:
             self._save(done)
