@@ -22,7 +22,7 @@ METHODS = registry.names("methods")
 BATCH = 16
 # What a method cannot guess for two numbers, and schedules that fit sixty steps.
 BIASED = {"g.model": "mlp", "g.hidden": "8", "g.inputs": "1"}
-SETTINGS = {"adversarial": {"hidden": "8"}, "rebias": BIASED, "rubi": BIASED, "learned_mixin": {**BIASED, "pretrain": "1"}}
+SETTINGS = {"adversarial": {"hidden": "8"}, "rebias": BIASED, "rubi": BIASED, "learned_mixin": {**BIASED, "pretrain": "0.25"}}
 
 
 def toy(n=64, seed=0, dtype=torch.float64, missing_class=False):
