@@ -92,7 +92,7 @@ def plot(rows):
         .encode(
             x=alt.X("bias:Q", scale=alt.Scale(domain=[-1.6, 1.6])),
             y=alt.Y("signal:Q", scale=alt.Scale(domain=[-1.6, 1.6])),
-            color=alt.Color("class:N", title="predicted", scale=alt.Scale(range=["#62b2a5", "#e9b872", "#a63d2f"])),
+            color=alt.Color("class:N", title="class", scale=alt.Scale(range=["#62b2a5", "#e9b872", "#a63d2f"])),
             column=alt.Column("method:N", title=None, sort=["plain", "rebias"]),
         )
     )
