@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test check bench bench-measure bench-calibration bench-audit bench-kill docs clean
+.PHONY: install demo test check bench bench-measure bench-calibration bench-audit bench-kill bench-repair bench-methods docs clean
 
 # Versions are the tested ones: constraints.txt. torch is installed first, so that a CPU build given by name is taken.
 $(STAMP): pyproject.toml constraints.txt
@@ -44,6 +44,19 @@ bench-audit: $(STAMP)
 
 bench-kill: $(STAMP)
 	$(BIN)/python benchmarks/kill_and_resume.py
+
+bench-repair: $(STAMP)
+	$(BIN)/python benchmarks/repair_speed.py
+	$(BIN)/python benchmarks/aflite_rounds.py
+	$(BIN)/python benchmarks/repair_colored_mnist.py
+	$(BIN)/python benchmarks/denoise_colored_mnist.py
+
+bench-methods: $(STAMP)
+	$(BIN)/python benchmarks/step_cost.py
+	$(BIN)/python benchmarks/toy_rebias.py
+	$(BIN)/python benchmarks/joint_methods.py --suite colored-mnist
+	$(BIN)/python benchmarks/joint_methods.py --suite biased-mnist
+	$(BIN)/python benchmarks/joint_methods_page.py
 
 docs: $(STAMP)
 	$(BIN)/python docs/generate.py

@@ -9,8 +9,9 @@ of it; on a wrong label it is sure of another class. In the plane of H and CE th
 Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, section 3.4.
 Differs: the sums of delta are over the raw cross-entropy (the text's compensated loss there would not have the same unit). The
 model's training is not described: here it is cross-entropy with the three augmentations, stopped early where the loss on the
-held-out (val) rows is smallest (`select.rule=val-loss`), since a model that has memorised its rows cannot tell wrong labels. Delta is raised by a quarter (`factor`): on
-Colored MNIST that keeps a tenth more of the clean conflicting rows for a few noisy ones (docs/results/denoise.md).
+held-out (val) rows is smallest (`select.rule=val-loss`), since a model that has memorised its rows cannot tell wrong labels. Delta
+is raised by a quarter (`factor`): on Colored MNIST that keeps a tenth more of the clean conflicting rows for a few noisy ones
+(docs/results/denoise.md).
 """
 
 from dataclasses import dataclass
