@@ -35,6 +35,10 @@ class Batch:
             raise LookupError(f"batch has no {column!r}: declare sees = frozenset({{'bias'}})")
         return value
 
+    def mean(self, per_sample: Tensor) -> Tensor:
+        """Of a loss over the batch, with the weights of a repair where there are any."""
+        return (per_sample if self.weight is None else self.weight * per_sample).mean()
+
     def columns(self) -> dict[str, Tensor]:
         """The columns that are there, by name."""
         pairs = ((name, getattr(self, name)) for name in ("index", "x", "y", "bias", "group", "weight"))

@@ -69,7 +69,7 @@ class Pretraining:
         return update(batch, "g", ["g"]) if int(self.age) < self.alone else then()
 
     def loss_g(self, batch: Batch) -> dict[str, Tensor]:
-        return {"g_ce": self.mean(task_loss(self.g(batch.x), batch.y), batch)}
+        return {"g_ce": batch.mean(task_loss(self.g(batch.x), batch.y))}
 
     def frozen(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Features and logits of g as it is: no gradient, its statistics at rest."""
@@ -82,8 +82,3 @@ class Pretraining:
 
     def frozen_features(self, x: Tensor) -> Tensor:
         return self.frozen(x)[0]
-
-    @staticmethod
-    def mean(per_sample: Tensor, batch: Batch) -> Tensor:
-        """Over the batch, with the weights of a repair where there are any."""
-        return (per_sample if batch.weight is None else batch.weight * per_sample).mean()

@@ -98,7 +98,7 @@ class Adversarial(Method):
             read, logits = self.model.both(x, self.cfg.at)
         weight = self.class_weight if self.cfg.class_weights and self.facts.multi_label else None
         task = task_loss(logits, batch.y, weight)
-        terms["task"] = (task if batch.weight is None else batch.weight * task).mean()
+        terms["task"] = batch.mean(task)
         warm = self.training and float(self.rows_seen) < self.cfg.warmup * self.facts.rows
         if self.training:
             self.rows_seen += self._rows(batch)

@@ -68,7 +68,7 @@ class BlindEye(Method):
         f, logits = self.model.both(batch.x, self.cfg.at)
         ce = task_loss(logits, batch.y)
         undecided = mean_confusion(self.h(f), batch.weight)
-        return {"ce": (ce if batch.weight is None else batch.weight * ce).mean(), "confusion": self.cfg.alpha * undecided}
+        return {"ce": batch.mean(ce), "confusion": self.cfg.alpha * undecided}
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         return {**self.loss_bias(batch), **self.loss_task(batch)}

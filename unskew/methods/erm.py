@@ -31,4 +31,4 @@ class ERM(Method):
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         per_sample = task_loss(self.predict(batch.x), batch.y)
-        return {"ce": (per_sample if batch.weight is None else batch.weight * per_sample).mean()}
+        return {"ce": batch.mean(per_sample)}

@@ -34,4 +34,4 @@ class GCE(Method):
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         per_sample = gce(self.predict(batch.x), batch.y, self.cfg.q, scaled=self.cfg.scaled)
-        return {"gce": (per_sample if batch.weight is None else batch.weight * per_sample).mean()}
+        return {"gce": batch.mean(per_sample)}

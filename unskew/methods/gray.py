@@ -28,7 +28,7 @@ class Gray(Method):
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         per_sample = task_loss(self.predict(batch.x), batch.y)
-        return {"ce": (per_sample if batch.weight is None else batch.weight * per_sample).mean()}
+        return {"ce": batch.mean(per_sample)}
 
     def predict(self, x: Tensor) -> Tensor:
         return super().predict(x.mean(-3, keepdim=True).expand_as(x) if x.ndim >= 4 else x)

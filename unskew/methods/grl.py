@@ -53,4 +53,4 @@ class GRL(Method):
         f, logits = self.model.both(batch.x, self.cfg.at)
         ce = task_loss(logits, batch.y)
         told = bias_loss(self.h(self.reverse(f)), self.h.targets(batch), batch.weight)
-        return {"ce": (ce if batch.weight is None else batch.weight * ce).mean(), "bias_ce": told}
+        return {"ce": batch.mean(ce), "bias_ce": told}

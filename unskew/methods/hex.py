@@ -101,7 +101,7 @@ class HEX(Method):
         alone = self.output(torch.cat([torch.zeros_like(h), g], 1))
         gram, cross = engine.global_sum_with_gradient(alone.T @ alone), engine.global_sum_with_gradient(alone.T @ both)
         per_sample = task_loss(project_out(both, gram, cross, alone, self.cfg.ridge), batch.y)
-        return {"ce": (per_sample if batch.weight is None else batch.weight * per_sample).mean()}
+        return {"ce": batch.mean(per_sample)}
 
     def predict(self, x: Tensor) -> Tensor:
         h = self._features(x) / self.scale[: self.h_width]

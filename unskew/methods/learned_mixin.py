@@ -75,7 +75,7 @@ class LearnedMixin(Pretraining, Method):
 
     def loss_both(self, batch: Batch) -> dict[str, Tensor]:
         own = self.g(batch.x)
-        return {**self._mixed(batch, own.detach()), "g_ce": self.mean(task_loss(own, batch.y), batch)}
+        return {**self._mixed(batch, own.detach()), "g_ce": batch.mean(task_loss(own, batch.y))}
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         return self.loss_both(batch)
@@ -84,7 +84,7 @@ class LearnedMixin(Pretraining, Method):
         h, logits = features_and_logits(self.model, batch.x)
         if self.cfg.variant == "product":
             ce, _ = learned_mixin_h(logits, bias_logits, torch.ones_like(logits[:, 0]), batch.y, 0.0)
-            return {"ce": self.mean(ce, batch)}
+            return {"ce": batch.mean(ce)}
         factor = F.softplus(self.head(h)).squeeze(1)
         ce, entropy = learned_mixin_h(logits, bias_logits, factor, batch.y, self.cfg.penalty)
-        return {"ce": self.mean(ce, batch), "entropy": self.mean(entropy, batch)}
+        return {"ce": batch.mean(ce), "entropy": batch.mean(entropy)}

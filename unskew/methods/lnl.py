@@ -76,7 +76,7 @@ class LNL(Method):
         f, logits = self.model.both(batch.x, self.cfg.at)
         ce = task_loss(logits, batch.y)
         entropy = mean_negative_entropy(self.h(f), batch.weight)
-        return {"ce": (ce if batch.weight is None else batch.weight * ce).mean(), "entropy": self.cfg.lambda_ * entropy}
+        return {"ce": batch.mean(ce), "entropy": self.cfg.lambda_ * entropy}
 
     def loss_bias(self, batch: Batch) -> dict[str, Tensor]:
         assert isinstance(self.model, Model)

@@ -103,7 +103,7 @@ class ReBias(Method):
         h, logits = features_and_logits(self.model, batch.x, self.cfg.feature)
         with torch.no_grad():
             biased = [features_and_logits(g, batch.x, self.cfg.feature)[0] for g in self.g]
-        terms = {"ce": self._mean(task_loss(logits, batch.y), batch)}
+        terms = {"ce": batch.mean(task_loss(logits, batch.y))}
         terms["hsic"] = self.cfg.lambda_f * self._dependence(h, biased)
         self._count(h, biased)
         return terms
@@ -112,15 +112,11 @@ class ReBias(Method):
         with torch.no_grad():
             h, _ = features_and_logits(self.model, batch.x, self.cfg.feature)
         pairs = [features_and_logits(g, batch.x, self.cfg.feature) for g in self.g]
-        ce = torch.stack([self._mean(task_loss(logits, batch.y), batch) for _, logits in pairs]).sum()
+        ce = torch.stack([batch.mean(task_loss(logits, batch.y)) for _, logits in pairs]).sum()
         return {"g_ce": ce, "g_hsic": -self.cfg.lambda_g * self._dependence(h, [z for z, _ in pairs])}
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         return {**self.loss_g(batch), **self.loss_f(batch)}
-
-    @staticmethod
-    def _mean(per_sample: Tensor, batch: Batch) -> Tensor:
-        return (per_sample if batch.weight is None else batch.weight * per_sample).mean()
 
     def _dependence(self, h: Tensor, biased: list[Tensor]) -> Tensor:
         features = [engine.whole_batch(z) for z in (h, *biased)]

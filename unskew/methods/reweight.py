@@ -40,4 +40,4 @@ class Reweight(Method):
         group = batch.need("group")
         weight = torch.where(group >= 0, self.group_weight[group.clamp(min=0)], 1.0)
         per_sample = weight * task_loss(self.predict(batch.x), batch.y)
-        return {"ce": (per_sample if batch.weight is None else batch.weight * per_sample).mean()}
+        return {"ce": batch.mean(per_sample)}

@@ -72,14 +72,14 @@ class RUBi(Pretraining, Method):
 
     def loss_both(self, batch: Batch) -> dict[str, Tensor]:
         h, own = features_and_logits(self.g, batch.x)
-        return {**self._masked(batch, h.detach()), "g_ce": self.mean(task_loss(own, batch.y), batch)}
+        return {**self._masked(batch, h.detach()), "g_ce": batch.mean(task_loss(own, batch.y))}
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         return self.loss_both(batch)
 
     def _masked(self, batch: Batch, h: Tensor) -> dict[str, Tensor]:
         believed = self.head(h)
-        terms = {"ce": self.mean(rubi(self.model(batch.x), believed, batch.y), batch)}
+        terms = {"ce": batch.mean(rubi(self.model(batch.x), believed, batch.y))}
         if not self.cfg.frozen_head:
-            terms["question_ce"] = self.cfg.weight * self.mean(task_loss(believed, batch.y), batch)
+            terms["question_ce"] = self.cfg.weight * batch.mean(task_loss(believed, batch.y))
         return terms
