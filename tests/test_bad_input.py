@@ -125,7 +125,7 @@ def test_one_line_and_nothing_left(case, unskew, tmp_path):
         (["list", "methds"], "did you mean 'methods'"),
         (["explain", "erv"], "did you mean 'erm'"),
         (["trian"], "No such command 'trian'"),
-        (["train"], "Missing argument"),
+        (["train"], "no source: name one"),
     ],
 )
 def test_other_verbs(words, expected, unskew, tmp_path):
