@@ -630,3 +630,27 @@ def test_group_dro_moves_its_weights_once_a_step():
     method.age += 1
     method.loss(batch)
     assert not torch.equal(method.q, moved)
+
+
+def test_hex_step():
+    method = make("hex", {"levels": "4", "width": "3"})
+    ours, batch = copy.deepcopy(method), batch_of(method)
+    sgd_step(ours, batch)
+    grey = batch.x - batch.x.amin(1, keepdim=True).clamp(max=0)
+    q = torch.floor(grey / grey.amax(1, keepdim=True) * 3)
+    d = torch.stack([-q[:, 0], q[:, 0] - q[:, 1]], 1)
+    pairs = torch.einsum(
+        "bkj,blj->bkl",
+        (d[:, None] - method.lower[None, :, None]).clamp(0, 1),
+        (q[:, None] - method.theta[None, :, None]).clamp(0, 1),
+    )
+    h, g = features(method.model, batch.x), F.relu(method.to_g(pairs.flatten(1) / 2))
+    h, g = (z / z.square().mean(0).clamp(min=1e-12).sqrt() for z in (h, g))
+    both = method.output(torch.cat([h, g], 1))
+    alone = method.output(torch.cat([torch.zeros_like(h), g], 1))
+    gram = alone.T @ alone
+    ridged = gram + 1e-3 * torch.trace(gram) / 3 * torch.eye(3)
+    left = both - alone @ torch.linalg.inv(ridged) @ alone.T @ both
+    descend(F.cross_entropy(left, batch.y), [p for p in method.parameters() if p.requires_grad])
+    for (k, a), b in zip(ours.named_parameters(), method.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-7, atol=1e-9, msg=k)

@@ -63,7 +63,16 @@ def test_killed_at_random_moments_it_ends_with_the_same_weights(tmp_path):
 
 def test_two_processes_give_the_same_group_table(tmp_path, unskew):
     # In double precision: in single, sums in another order may turn a row that is nearly undecided.
-    words = ["train", DIGITS, "--model", "convnet1", "train.epochs=2", "train.batch=64", "data.augment=pgd", "train.precision=64-true"]
+    words = [
+        "train",
+        DIGITS,
+        "--model",
+        "convnet1",
+        "train.epochs=2",
+        "train.batch=64",
+        "data.augment=pgd",
+        "train.precision=64-true",
+    ]
     unskew(*words, "--out", "one")
     subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "unskew", *words, "--out", "two"],
