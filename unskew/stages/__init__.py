@@ -22,9 +22,6 @@ class Stage:
 
     source: Any
     out: Path
-    seed: int
-    device: str
-    settings: dict[str, Any]  # of the trainings: data., optim., train., select., model.
     data: Callable[[], DataSet]  # the source, read
     run: Callable[..., Run]  # run(place, "erm", weights=..., train__epochs=1) trains into the folder `place`
 
@@ -70,5 +67,5 @@ def train(
             source, which, model=model, out=place, weights=weights, seed=seed, device=device, settings=merged, command=command
         )
 
-    made: Run = module.train(Stage(source, out, seed, device, shared, data, run), cfg)
+    made: Run = module.train(Stage(source, out, data, run), cfg)
     return made
