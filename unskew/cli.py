@@ -132,14 +132,22 @@ def evaluate(
     on: Annotated[str, typer.Option(help="Another source with the same classes.")] = "",
     split: Annotated[str, typer.Option(help="Which split to judge on.")] = "test",
     leakage: Annotated[bool, typer.Option("--leakage", help="Also attack: can the bias be guessed from the logits?")] = False,
+    noise: Annotated[
+        str, typer.Option(help="With --leakage: also with noise of these levels on the embedding, e.g. 0.5,1,2.")
+    ] = "",
+    alpha: Annotated[float, typer.Option(help="With --leakage: attack an alpha-balanced subset of the rows.")] = 0.0,
+    rba: Annotated[float, typer.Option(help="With --leakage: also after calibration to the training ratios, this margin.")] = 0.0,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Judge a run: accuracy by (class, bias) group and the named averages."""
+    from unskew.evaluate.attack import noise_levels
     from unskew.evaluate.run import evaluate as verb
     from unskew.report.text import group_table
 
-    found = verb(run, on or None, split=split, device=device, leakage=leakage)
+    found = verb(
+        run, on or None, split=split, device=device, leakage=leakage, noise=noise_levels(noise), alpha=alpha, rba=rba
+    )  # fmt: skip
     _show(found.metrics, json, group_table(found))
 
 

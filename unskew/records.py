@@ -63,6 +63,12 @@ class Facts:
     def num_classes(self) -> int:
         return int(self.class_counts.numel())
 
+    @property
+    def label_weight(self) -> Tensor:
+        """(L,) rows without a label over rows with it: the class weight of Wang et al. for several labels per row."""
+        positives = self.class_counts.double().clamp(min=1)
+        return ((self.rows - positives).clamp(min=1) / positives).float()
+
 
 @dataclass(frozen=True, slots=True)
 class Table:

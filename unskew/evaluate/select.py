@@ -10,8 +10,9 @@ from unskew.data._dataset import DataSet
 from unskew.errors import UserError
 from unskew.losses import task_loss
 from unskew.maths.groups import group_sums
+from unskew.measure.leakage import decided, macro_f1
 
-Rule = Literal["last", "val-accuracy", "val-loss", "val-worst-class", "val-worst-group", "oracle"]
+Rule = Literal["last", "val-accuracy", "val-loss", "val-f1", "val-worst-class", "val-worst-group", "oracle"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,7 @@ LOOKS_AT: dict[str, tuple[str, tuple[str, ...]]] = {
     "last": ("", ()),
     "val-accuracy": ("val", ("y",)),
     "val-loss": ("val", ("y",)),
+    "val-f1": ("val", ("y",)),
     "val-worst-class": ("val", ("y",)),
     "val-worst-group": ("val", ("y", "bias")),
     "oracle": ("test", ("y", "bias")),
@@ -43,20 +45,22 @@ def check(rule: Rule, data: DataSet) -> None:
         raise UserError(f"select.rule={rule} needs a {split} split and {data.name} has none; use select.rule=last")
     if rule == "val-worst-group" and not data.bias_names:
         raise UserError(f"select.rule={rule} needs a bias column; name one with --bias, or use val-worst-class")
-    if data.multi_label and rule not in ("last", "val-accuracy", "val-loss"):
-        raise UserError(f"select.rule={rule} needs one class per row; use last, val-accuracy or val-loss")
+    if data.multi_label and rule not in ("last", "val-accuracy", "val-loss", "val-f1"):
+        raise UserError(f"select.rule={rule} needs one class per row; use last, val-accuracy, val-loss or val-f1")
 
 
 def score(rule: Rule, logits: Tensor, data: DataSet, index: Tensor) -> float:
     """What the rule maximises, from the logits of its split.
 
-    val-accuracy: plain accuracy. val-loss: minus the mean loss of the task. val-worst-class: lowest class accuracy.
+    val-accuracy: plain accuracy. val-loss: minus the mean loss of the task. val-f1: macro F1. val-worst-class: lowest class accuracy.
     val-worst-group: lowest (class, bias) accuracy, empty groups left out. oracle: the mean over
     (class, bias) groups of the test split, an upper bound and nothing else.
     """
     y = data.y[index]
     if rule == "val-loss":
         return -float(task_loss(logits, y).double().mean())
+    if rule == "val-f1":
+        return macro_f1(*decided(logits, y))
     if data.multi_label:
         return float(((logits > 0).long() == y.long()).float().mean())
     right = (logits.argmax(1) == y).double()

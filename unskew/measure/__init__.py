@@ -10,6 +10,7 @@ from unskew.measure.leakage import (
     bias_amplification,
     dataset_leakage,
     dataset_leakage_at,
+    dataset_leakage_curve,
     model_leakage,
 )
 from unskew.measure.representation_bias import representation_bias
@@ -25,6 +26,7 @@ __all__ = [
     "cross_dataset",
     "dataset_leakage",
     "dataset_leakage_at",
+    "dataset_leakage_curve",
     "groups",
     "hsic",
     "hsic_test",

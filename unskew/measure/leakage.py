@@ -25,8 +25,10 @@ labels are corrupted by replacement, where the released code mixes replacement a
 Intervals add the spread over rounds and the sampling error of the pooled rows, so they are wide rather than narrow.
 """
 
+import dataclasses
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -93,13 +95,22 @@ def model_leakage(logits: Tensor, attribute: Tensor, *, attack: Attack | None = 
 
 
 def bias_amplification(
-    logits: Tensor, labels: Tensor, attribute: Tensor, *, attack: Attack | None = None, seed: int = 0
+    logits: Tensor,
+    labels: Tensor,
+    attribute: Tensor,
+    *,
+    attack: Attack | None = None,
+    seed: int = 0,
+    curve: "LeakageCurve | None" = None,
 ) -> Amplification:
-    """Delta: what the model leaks beyond labels that are as often wrong as its predictions."""
+    """Delta: what the model leaks beyond labels that are as often wrong as its predictions.
+
+    `curve`, from `dataset_leakage_curve`, spares attacks on labels where several models are judged on the same rows.
+    """
     attack = attack or Attack()
-    f1 = macro_f1(_decided(torch.as_tensor(logits), torch.as_tensor(labels)), _as_sets(labels))
+    f1 = macro_f1(*decided(torch.as_tensor(logits), torch.as_tensor(labels)))
     model = model_leakage(logits, attribute, attack=attack, seed=seed)
-    at_f1 = dataset_leakage_at(labels, attribute, f1, attack=attack, seed=seed)
+    at_f1 = curve.at(f1) if curve else dataset_leakage_at(labels, attribute, f1, attack=attack, seed=seed)
     delta = model.value - at_f1.value
     half = Z95 * math.hypot(model.error, at_f1.error)
     return Amplification(delta, delta - half, delta + half, model, at_f1, f1)
@@ -123,6 +134,46 @@ def dataset_leakage_at(
         sets.append(made)
         reached.append(macro_f1(made, truth))
     return _leak(sets, attribute, attack, seed, f1=reached, at=f1)
+
+
+@dataclass(frozen=True, slots=True)
+class LeakageCurve:
+    """lambda_D at several F1, read between them on straight lines."""
+
+    points: tuple[Leakage, ...]  # by growing F1
+
+    def at(self, f1: float) -> Leakage:
+        inside = min(max(f1, self.points[0].f1), self.points[-1].f1)
+        after = next(k for k, p in enumerate(self.points) if inside <= p.f1)
+        right = self.points[after]
+        left = self.points[max(after - 1, 0)]
+        t = 0.0 if right.f1 == left.f1 else (inside - left.f1) / (right.f1 - left.f1)
+        value, error = ((1 - t) * a + t * b for a, b in ((left.value, right.value), (left.error, right.error)))
+        return dataclasses.replace(
+            right,
+            value=value,
+            error=error,  # between two points the error of their mean is smaller: this is on the safe side
+            low=max(0.0, value - Z95 * error),
+            high=min(1.0, value + Z95 * error),
+            f1=inside,
+            rounds=(),
+            note="" if abs(inside - f1) < 0.01 else f"the curve of labels ends at F1 {inside:.3f}; read there",
+        )
+
+
+def dataset_leakage_curve(
+    labels: Tensor, attribute: Tensor, f1: Sequence[float], *, attack: Attack | None = None, seed: int = 0
+) -> LeakageCurve:
+    """The leakage of labels corrupted to each of these F1."""
+    truth, single = _as_sets(labels), torch.as_tensor(labels).ndim == 1
+    points = []
+    for k, wanted in enumerate(sorted({min(max(v, 0.0), 1.0) for v in f1})):
+        share = corruption_share(truth, wanted, single, seed_of(seed, "corruption", k)) if wanted < 1 else 0.0
+        made = corrupt(truth, share, single, stream(seed, "corrupted", k))
+        points.append(_leak([made], attribute, attack or Attack(), seed, f1=[macro_f1(made, truth)]))
+    if not points:
+        raise UserError("a leakage curve needs at least one F1")
+    return LeakageCurve(tuple(sorted(points, key=lambda p: p.f1)))
 
 
 def corrupt(truth: Tensor, share: float, single: bool, generator: torch.Generator) -> Tensor:
@@ -169,10 +220,13 @@ def _as_sets(labels: Tensor) -> Tensor:
     return labels.float()
 
 
-def _decided(logits: Tensor, labels: Tensor) -> Tensor:
+def decided(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """What the logits say and what is true, as zeros and ones (N, L): the largest, or every one above 0."""
+    truth = _as_sets(labels)
     if labels.ndim == 1:
-        return F.one_hot(logits.argmax(1), max(logits.shape[1], int(labels.max()) + 1))[:, : int(labels.max()) + 1].float()
-    return (logits > 0).float()
+        width = truth.shape[1]  # a class that does not occur is no label here; saying it is an error in the others
+        return F.one_hot(logits.argmax(1), max(logits.shape[1], width))[:, :width].float(), truth
+    return (logits > 0).float(), truth
 
 
 def _leak(

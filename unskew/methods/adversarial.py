@@ -82,9 +82,7 @@ class Adversarial(Method):
         )
         self.reverse = GradientReversal(cfg.lambda_)
         self.register_buffer("rows_seen", torch.zeros((), dtype=torch.float64))
-        positives = facts.class_counts.double().clamp(min=1)
-        ratio = (facts.rows - positives).clamp(min=1) / positives if facts.multi_label else torch.ones_like(positives)
-        self.register_buffer("class_weight", ratio.float())
+        self.register_buffer("class_weight", facts.label_weight)
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         assert isinstance(self.model, Model)

@@ -7,28 +7,43 @@ w_i    batch.weight  1, unless a repair table gives the sample another weight (m
 l      task_loss     cross-entropy; mean binary cross-entropy for several labels per row
 =====  ============  =====================================================================
 
+`class_weights=true`, for several labels per row: both terms of a label count (rows without it) / (rows with it) times, as in Wang
+et al., "Balanced datasets are not enough" (2019).
+
 Source: Vapnik, "Principles of risk minimization for learning theory", NeurIPS 1991.
 Differs: nothing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from unskew.errors import UserError
 from unskew.losses import task_loss
 from unskew.methods._base import Method
-from unskew.records import Batch
+from unskew.records import Batch, Facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ERMConfig:
-    """No hyperparameters."""
+    class_weights: bool = False
 
 
 class ERM(Method):
     Config = ERMConfig
     multi_label = True
 
+    label_weight: Tensor  # (L,)
+
+    def __init__(self, cfg: ERMConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
+        super().__init__(cfg, facts, make_model)
+        if cfg.class_weights and not facts.multi_label:
+            raise UserError(
+                "erm: class_weights is for several labels per row; use reweight or train.sampler=balanced for classes"
+            )
+        self.register_buffer("label_weight", facts.label_weight, persistent=False)
+
     def loss(self, batch: Batch) -> dict[str, Tensor]:
-        per_sample = task_loss(self.predict(batch.x), batch.y)
+        per_sample = task_loss(self.predict(batch.x), batch.y, self.label_weight if self.cfg.class_weights else None)
         return {"ce": batch.mean(per_sample)}

@@ -1,0 +1,177 @@
+"""What a finished run leaks: fresh attackers on its logits, beside labels as often wrong, with noise on its embedding, and calibrated."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unskew import progress
+from unskew.data._dataset import DataSet
+from unskew.errors import UserError
+from unskew.evaluate.predict import predict
+from unskew.evaluate.rba import rba, training_ratios
+from unskew.measure.label_sets import label_sets
+from unskew.measure.leakage import (
+    Amplification,
+    Attack,
+    LeakageCurve,
+    bias_amplification,
+    dataset_leakage,
+    dataset_leakage_curve,
+    decided,
+    macro_f1,
+)
+from unskew.methods._base import Method
+from unskew.repair.balance import balance
+from unskew.rng import stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeakageConfig:
+    """What to ask beyond the leakage of the logits as they are."""
+
+    noise: tuple[float, ...] = ()  # on the embedding, in units of its own deviation: the randomisation curve
+    alpha: float = 0.0  # attack only rows in which no label has one value alpha times as often as another; 0: all rows
+    rba: float = 0.0  # margin of a calibration of the decisions to the training ratios; 0: none
+    attack: Attack | None = None
+
+    def __post_init__(self) -> None:
+        if any(level <= 0 for level in self.noise):
+            raise UserError("noise: every level must be above 0")
+        if self.alpha and self.alpha < 1:
+            raise UserError(f"alpha={self.alpha:g}: must be at least 1")
+        if not 0 <= self.rba < 1:
+            raise UserError(f"rba={self.rba:g}: the margin must lie in (0, 1)")
+
+
+def leakage_of(
+    logits: Tensor, data: DataSet, index: Tensor, cfg: LeakageConfig, seed: int, embedding: "Embedding | None" = None
+) -> dict[str, Any]:
+    """Dataset and model leakage, the first at the model's F1, and their difference, for every bias column of these rows."""
+    if not data.bias_names:
+        raise UserError(f"leakage needs a bias column and {data.name} has none; name one with --bias when training")
+    found: dict[str, Any] = {}
+    for k, name in enumerate(data.bias_names):
+        progress.say(f"attacking {name}")
+        y, attribute = data.y[index], data.bias[index, k]
+        kept = torch.arange(len(index))
+        if cfg.alpha:
+            kept = balance(y, attribute, alpha=cfg.alpha, seed=seed).index
+        y, attribute, mine = y[kept], attribute[kept], logits[kept]
+        plain = dataset_leakage(y, attribute, attack=cfg.attack, seed=seed)
+        curve: LeakageCurve | None = None
+        levels: list[tuple[float, Tensor]] = []
+        if embedding is not None and cfg.noise:
+            levels = [(level, embedding.noisy(level, seed)[kept]) for level in sorted(cfg.noise)]
+            lowest = min(_f1(noisy, y) for _, noisy in levels)
+            curve = _label_curve(y, attribute, lowest, _f1(mine, y), cfg.attack, seed)
+        more = bias_amplification(mine, y, attribute, attack=cfg.attack, seed=seed, curve=curve)
+        found[name] = {"dataset": plain.value, **_told(more), "chance": plain.chance, "n": plain.n}
+        found[name]["intervals"] |= {"dataset": [plain.low, plain.high]}
+        found[name] |= {"missing": int((attribute < 0).sum()), "alpha": cfg.alpha or None, "rows": len(kept)}
+        if levels:
+            found[name]["randomisation"] = [
+                {
+                    "noise": level,
+                    **quality(noisy, y, seed),
+                    **_told(bias_amplification(noisy, y, attribute, attack=cfg.attack, seed=seed, curve=curve)),
+                }
+                for level, noisy in levels
+            ]
+        if cfg.rba:
+            found[name]["rba"] = _calibrated(mine, y, attribute, data, k, cfg, seed, curve)
+    first = found[data.bias_names[0]]
+    return {"leakage": first, **({"leakage_by_bias": found} if len(found) > 1 else {})}
+
+
+def _f1(logits: Tensor, y: Tensor) -> float:
+    return macro_f1(*decided(logits, y))
+
+
+def _label_curve(y: Tensor, attribute: Tensor, low: float, high: float, attack: Attack | None, seed: int) -> LeakageCurve:
+    """Four points over the F1 that noise runs through: every level is read off them."""
+    ends = max(0.0, min(low, high) - 0.02), min(1.0, max(low, high) + 0.02)
+    points = torch.linspace(*ends, 4).tolist()
+    return dataset_leakage_curve(y, attribute, points, attack=attack, seed=seed)
+
+
+def _told(more: Amplification) -> dict[str, Any]:
+    return {
+        "model": more.model.value,
+        "dataset_at_f1": more.dataset_at_f1.value,
+        "amplification": more.delta,
+        "f1": more.f1,
+        "intervals": {
+            "model": [more.model.low, more.model.high],
+            "dataset_at_f1": [more.dataset_at_f1.low, more.dataset_at_f1.high],
+            "amplification": [more.low, more.high],
+        },
+        "note": more.dataset_at_f1.note,
+    }
+
+
+def _calibrated(
+    logits: Tensor, y: Tensor, attribute: Tensor, data: DataSet, k: int, cfg: LeakageConfig, seed: int, curve: LeakageCurve | None
+) -> dict[str, Any]:
+    """The run after RBA to the training rows' ratios: labels outside the margin before and after, quality, leakage."""
+    train = data.rows("train") if data.has("train") else torch.arange(len(data))
+    ratios = training_ratios(data.y[train], data.bias[train, k], len(data.classes), data.bias_sizes[k])
+    made = rba(logits, attribute, ratios, single=not data.multi_label, margin=cfg.rba)
+    more = bias_amplification(made.scores, y, attribute, attack=cfg.attack, seed=seed, curve=curve)
+    outside = {"outside_before": made.violations[0], "outside_after": made.violations[1]}
+    return {"margin": cfg.rba, **outside, **quality(made.scores, y, seed), **_told(more)}
+
+
+def quality(logits: Tensor, y: Tensor, seed: int) -> dict[str, Any]:
+    """What is judged beside leakage: macro F1 and mean average precision, or accuracy."""
+    if y.ndim == 1:
+        return {"accuracy": float((logits.argmax(1) == y).double().mean()), "f1_macro": _f1(logits, y)}
+    found = label_sets(logits, y, seed=seed, draws=0)
+    return {"f1_macro": found.f1, "average_precision": found.average_precision}
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """What the network's last module sees, and that module: logits with noise on the embedding need no second pass."""
+
+    h: Tensor  # (N, D)
+    output: torch.nn.Module
+
+    def noisy(self, level: float, seed: int) -> Tensor:
+        r"""Logits of h + level s eps: s is the root mean square over features of their deviation, eps standard normal."""
+        scale = level * float(self.h.double().var(0).mean().sqrt())
+        noise = torch.randn(self.h.shape, generator=stream(seed, "randomisation", level))
+        parameter = next(self.output.parameters())
+        with torch.inference_mode():
+            logits: Tensor = self.output((self.h + scale * noise).to(parameter.device, parameter.dtype))
+        return logits.float().cpu()
+
+
+def predict_and_embed(method: Method, data: DataSet, rows: Tensor, *, workers: int = 0) -> tuple[Tensor, Tensor, Embedding]:
+    """One forward pass: ids, logits, and what the last module was given."""
+    output = getattr(method.model, "output", None)
+    if not isinstance(output, torch.nn.Linear):
+        raise UserError("noise on the embedding needs a network whose last module is linear")
+    seen: list[Tensor] = []
+    handle = output.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].detach().float().cpu()))
+    try:
+        index, logits = predict(method, data, rows, workers=workers)
+    finally:
+        handle.remove()
+    embedding = Embedding(torch.cat(seen), output)
+    with torch.inference_mode():
+        parameter = next(output.parameters())
+        again = output(embedding.h.to(parameter.device, parameter.dtype)).float().cpu()
+    if again.shape != logits.shape or not torch.allclose(again, logits, rtol=1e-3, atol=1e-3):
+        raise UserError("noise on the embedding: the run's logits are not made by its network's last module alone")
+    return index, logits, embedding
+
+
+def noise_levels(text: str) -> Sequence[float]:
+    """`0.5,1,2` as numbers."""
+    try:
+        return [float(part) for part in text.split(",") if part]
+    except ValueError:
+        raise UserError(f"noise {text!r}: numbers separated by commas, such as 0.5,1,2") from None

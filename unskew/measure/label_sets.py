@@ -1,0 +1,114 @@
+r"""Label sets: how good a model is when a row has several labels, over all labels, per label, and per label and bias value.
+
+.. math::
+    F_1^l = \frac{2\, tp_l}{2\, tp_l + fp_l + fn_l}, \qquad
+    AP^l = \sum_k (R_k - R_{k-1})\, P_k, \qquad
+    F_1 = \frac1L \sum_l F_1^l, \qquad mAP = \frac1L \sum_l AP^l
+
+A label is said where its logit is above 0. P and R are precision and recall of the rows above the k-th distinct score. Labels that no
+row has, or that all have, are left out. Intervals: the 2.5 % and 97.5 % points of bootstrap draws of the rows, all labels of a row
+together.
+
+Source: Wang et al., "Balanced datasets are not enough", ICCV 2019, section 4 (macro F1 and mAP); Efron, "Bootstrap methods", 1979.
+Differs: nothing.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unskew.errors import UserError
+from unskew.rng import stream
+
+DRAWS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSets:
+    f1: float
+    f1_interval: tuple[float, float]
+    average_precision: float
+    average_precision_interval: tuple[float, float]
+    per_label: tuple[dict[str, float], ...]  # n, f1, average_precision; NaN for labels that are not judged
+    judged: int  # labels
+
+
+def label_sets(logits: Tensor, y: Tensor, *, seed: int = 0, draws: int = DRAWS) -> LabelSets:
+    """Macro F1 and mean average precision of logits (N, L) against zeros and ones (N, L).
+
+    >>> found = label_sets(torch.tensor([[2.0], [-1.0], [1.0], [-2.0]]), torch.tensor([[1.0], [0.0], [0.0], [0.0]]))
+    >>> round(found.f1, 4), found.average_precision  # one of two said is right; the one that is ranks first
+    (0.6667, 1.0)
+    """
+    if logits.shape != y.shape or y.ndim != 2:
+        raise UserError(
+            f"label sets need logits and labels of the same shape (N, L), got {tuple(logits.shape)}, {tuple(y.shape)}"
+        )
+    y = y.double()
+    seen = (y.min(0).values < y.max(0).values).nonzero().flatten()
+    nothing = {"n": 0.0, "f1": math.nan, "average_precision": math.nan}
+    if not len(seen) or not len(y):
+        empty = (math.nan, math.nan)
+        return LabelSets(math.nan, empty, math.nan, empty, tuple(dict(nothing) for _ in range(y.shape[1])), 0)
+    n = len(y)
+    drawn = torch.randint(0, n, (draws, n), generator=stream(seed, "bootstrap"))
+    counts = torch.zeros(draws + 1, n, dtype=torch.float64)
+    counts[0] = 1  # the rows themselves, then the draws
+    counts[1:].scatter_add_(1, drawn, torch.ones_like(drawn, dtype=torch.float64))
+    f1 = weighted_f1((logits[:, seen] > 0).double(), y[:, seen], counts)  # (draws + 1, judged)
+    ap = torch.stack([weighted_average_precision(logits[:, k].double(), y[:, k], counts) for k in seen.tolist()], 1)
+    per_label = [dict(nothing) for _ in range(y.shape[1])]
+    for place, k in enumerate(seen.tolist()):
+        per_label[k] = {"n": float(y[:, k].sum()), "f1": float(f1[0, place]), "average_precision": float(ap[0, place])}
+    (f1_value, f1_interval), (ap_value, ap_interval) = _summary(f1), _summary(ap)
+    return LabelSets(f1_value, f1_interval, ap_value, ap_interval, tuple(per_label), len(seen))
+
+
+def weighted_f1(guess: Tensor, y: Tensor, counts: Tensor) -> Tensor:
+    """(B, L): F1 of every label when row i counts `counts[b, i]` times."""
+    hit, said, true = counts @ (guess * y), counts @ guess, counts @ y
+    return 2 * hit / (said + true).clamp(min=1e-12)
+
+
+def weighted_average_precision(score: Tensor, y: Tensor, counts: Tensor) -> Tensor:
+    """(B,): average precision of one label when row i counts `counts[b, i]` times; rows of equal score enter together."""
+    order = score.argsort(descending=True, stable=True)
+    score, y, counts = score[order], y[order], counts[:, order]
+    last = torch.cat([(score[1:] != score[:-1]).nonzero().flatten(), torch.tensor([len(score) - 1])])  # of each score
+    hits = (counts * y).cumsum(1)[:, last]
+    precision = hits / counts.cumsum(1)[:, last].clamp(min=1e-12)
+    gained = torch.diff(hits, dim=1, prepend=torch.zeros(len(hits), 1, dtype=hits.dtype))
+    return (gained * precision).sum(1) / hits[:, -1].clamp(min=1e-12)
+
+
+def by_bias(logits: Tensor, y: Tensor, bias: Tensor, num_values: int) -> list[list[dict[str, float]]]:
+    """For every label and bias value: rows, rows with the label, recall, share of false alarms, F1; NaN where undefined."""
+    guess = (logits > 0).double()
+    y = y.double()
+    mask = torch.stack([(bias == v).double() for v in range(num_values)])  # (V, N); -1 is in none
+    rows = mask.sum(1)
+    hit, said, true = mask @ (guess * y), mask @ guess, mask @ y  # (V, L)
+    undefined = torch.tensor(math.nan, dtype=torch.float64)
+
+    def share(part: Tensor, whole: Tensor) -> Tensor:
+        return torch.where(whole > 0, part / whole.clamp(min=1), undefined)
+
+    tables = {
+        "rows": rows[:, None].expand_as(true),
+        "n": true,
+        "recall": share(hit, true),
+        "false_alarms": share(said - hit, rows[:, None] - true),
+        "f1": share(2 * hit, said + true),
+    }
+    return [[{k: float(t[v, label]) for k, t in tables.items()} for v in range(num_values)] for label in range(y.shape[1])]
+
+
+def _summary(table: Tensor) -> tuple[float, tuple[float, float]]:
+    """Mean over labels of the first row, and the interval of the same mean over the other rows."""
+    means = table.mean(1)
+    if len(means) == 1:
+        return float(means[0]), (math.nan, math.nan)
+    low, high = means[1:].quantile(torch.tensor([0.025, 0.975], dtype=means.dtype)).tolist()
+    return float(means[0]), (low, high)
