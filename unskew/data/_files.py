@@ -10,6 +10,7 @@ import torch
 from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
+from unskew.data._hide import Hiding
 from unskew.errors import UserError
 
 EXTENSIONS = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
@@ -24,10 +25,12 @@ _FAILURES = (
 )
 
 
-def decode(path: str, side: tuple[int, int]) -> Tensor:
+def decode(path: str, side: tuple[int, int], hiding: Hiding | None = None, row: int = 0) -> Tensor:
     """One image as (3, H, W) uint8: turned upright, short side resized, centre cropped to `side` = (H, W)."""
     with Image.open(path) as opened:
         image = to_rgb(ImageOps.exif_transpose(opened))
+        if hiding is not None:
+            image = hiding.picture(image, row)
         if (image.height, image.width) != side:
             image = ImageOps.fit(image, (side[1], side[0]), Image.Resampling.BILINEAR)
         return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
@@ -68,6 +71,7 @@ class Files:
 
     paths: tuple[str, ...]
     side: tuple[int, int]
+    hiding: Hiding | None = None
     in_memory: bool = False
 
     @property
@@ -79,7 +83,7 @@ class Files:
         fine = torch.ones(len(index), dtype=torch.bool)
         for k, i in enumerate(index.tolist()):
             try:
-                x[k] = decode(self.paths[i], self.side)
+                x[k] = decode(self.paths[i], self.side, self.hiding, i)
             except _FAILURES:
                 fine[k] = False
         return x, fine
@@ -112,7 +116,7 @@ def read_all(
         if k in skip:
             return
         try:
-            x[k] = decode(files.paths[k], files.side)
+            x[k] = decode(files.paths[k], files.side, files.hiding, k)
         except _FAILURES as error:
             broken[k] = _reason(error)
         progress(1)

@@ -13,6 +13,7 @@ from torch import Tensor
 from unskew import progress
 from unskew.data._dataset import DataSet, Inputs, Memory
 from unskew.data._files import Files, choose_side, read_all, too_many_bad
+from unskew.data._hide import hiding
 
 if TYPE_CHECKING:
     from unskew.data._sources import DataConfig
@@ -48,7 +49,8 @@ def image_set(
     full = tuple(os.path.join(root, p) for p in paths)
     side, broken = choose_side(full, cfg.size)
     too_many_bad(broken, full, len(full), cfg.max_bad)
-    files = Files(full, side)
+    hidden = hiding(pl.DataFrame() if columns is None else columns, cfg, source or str(root), root)
+    files = Files(full, side, hidden)
     gigabytes = len(full) * 3 * side[0] * side[1] / 1e9
     inputs: Inputs = files
     if cfg.mode == "memory" or (cfg.mode == "auto" and gigabytes <= cfg.memory):
@@ -60,11 +62,14 @@ def image_set(
         inputs = Memory(x, readable if broken else None)
     bias = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias
     digest = hashlib.sha256(repr((classes, splits, side, tuple(cfg.bias), bias_values)).encode("utf-8", "surrogateescape"))
+    if hidden is not None:
+        digest.update(repr((hidden.how, hidden.radius, hidden.covers)).encode("utf-8", "surrogateescape"))
     for path, name in zip(full, paths, strict=True):
         digest.update(os.fsencode(name) + b"\0" + glimpse(path))
     for part in (y, split, bias):
         digest.update(part.contiguous().numpy().tobytes())
-    notes = (f"{len(broken)} images cannot be decoded and are left out",) if broken else ()
+    notes = [f"{len(broken)} images cannot be decoded and are left out"] if broken else []
+    notes += [hidden.note] if hidden is not None else []
     return DataSet(
         name=root.name or str(root),
         source=source or str(root),
@@ -80,6 +85,6 @@ def image_set(
         paths=full,
         fingerprint=digest.hexdigest()[:32],
         carved=carved,
-        notes=notes,
+        notes=tuple(notes),
         unreadable=tuple(sorted(broken.items())),
     )

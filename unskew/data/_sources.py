@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from unskew import config, registry
 from unskew.data._arrays import from_arrays_file
-from unskew.data._dataset import DataSet
+from unskew.data._dataset import DataSet, Memory
 from unskew.data._folder import from_folder, is_result
+from unskew.data._hide import hiding
 from unskew.data._hugging_face import from_saved, is_saved
 from unskew.data._noise import with_noise
 from unskew.data._table import from_table
@@ -34,6 +35,10 @@ class DataConfig:
     holdout: float = 0.1  # share of the training rows for a val or test split that the source lacks
     noise: float = 0.0  # share of training labels flipped to another class
     augment: str = "none"  # none, flip, crop-flip, pgd
+    hide: Literal["", "blur", "black"] = ""  # what is done to given boxes or masks
+    boxes: tuple[str, ...] = ("x0", "y0", "x1", "y1")  # columns of the boxes, in pixels
+    mask: str = ""  # column of mask files, in place of boxes
+    blur: float = 10.0  # deviation of the blur, in pixels
     seed: int = 0  # of the splits and the noise
 
     def __post_init__(self) -> None:
@@ -42,6 +47,8 @@ class DataConfig:
                 raise UserError(f"data.{name}={getattr(self, name)}: must lie in [0, 0.5]")
         if self.size < 0 or self.workers < 0 or self.memory < 0:
             raise UserError("data.size, data.workers and data.memory must not be negative")
+        if len(self.boxes) != 4 or self.blur <= 0:
+            raise UserError("data.boxes names four columns (x0,y0,x1,y1), and data.blur must be above 0")
 
 
 def load(source: Any, cfg: DataConfig | None = None, **settings: Any) -> DataSet:
@@ -63,11 +70,24 @@ def load(source: Any, cfg: DataConfig | None = None, **settings: Any) -> DataSet
         data = from_torch(source, cfg)
     else:
         raise UserError(f"a source is a name, a path or a torch Dataset with a length, got {type(source).__name__}")
+    if cfg.hide and not isinstance(source, DataSet) and not data.paths:  # files were hidden from as they were read
+        data = _hide(data, cfg)
     if cfg.bias and tuple(cfg.bias) != data.bias_names:
         data = data.only_bias(cfg.bias)
     if not isinstance(source, DataSet):
         data = dataclasses.replace(data, reading=cfg)
     return with_noise(data, cfg.noise, cfg.seed)
+
+
+def _hide(data: DataSet, cfg: DataConfig) -> DataSet:
+    """Boxes of images that are arrays, hidden once and for all."""
+    hidden = hiding(data.columns, cfg, data.source or data.name)
+    if hidden is None:
+        return data
+    if not isinstance(data.inputs, Memory):
+        raise UserError(f"{data.name}: data.hide needs images in files or arrays")
+    inputs = dataclasses.replace(data.inputs, x=hidden.arrays(data.inputs.x))
+    return dataclasses.replace(data, inputs=inputs, fingerprint="", notes=(*data.notes, hidden.note))
 
 
 def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
@@ -81,6 +101,8 @@ def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
         if is_result(path):
             raise UserError(f"{text} is a run or an audit, not data; give the source it was made from")
         if is_saved(path):
+            if cfg.hide:
+                raise UserError(f"{text}: data.hide works on tables of image files, on .npz files and on built-in sets")
             return from_saved(path, cfg), cfg
         if (path / "data.npz").is_file():  # what `unskew data` writes
             return from_arrays_file(path / "data.npz", cfg), cfg

@@ -8,13 +8,14 @@ By Lagrange, the scores of a label are shifted by a number per attribute value, 
 
 .. math::  \tilde s_{il} = s_{il} - \sum_v \mu_{lv} \big([a_i = v] - r_{lv} \mp \gamma\big), \qquad \mu_{lv} \ge 0
 
-A larger mu takes the label from rows of value v and gives it to others, so the share falls steadily: each mu is the smallest that meets
-its bound, by bisection, one after another until none is violated. With several labels per row a label's constraints are its own; with
-one class per row classes take rows from each other, and a few rounds are needed.
+A larger mu takes the label from rows of value v and gives it to others, so the share falls steadily. Several labels per row: a label's
+constraints are its own, and each mu is the smallest that meets its bound, by bisection. One class per row: classes take rows from each
+other, so all mu move together, in shrinking steps against what is violated, and the best round is kept.
 
 Source: Zhao, Wang, Yatskar, Ordonez, Chang, "Men also like shopping", EMNLP 2017 (margin 0.05); a baseline of Wang et al., ICCV 2019.
-Differs: bisection in place of gradient steps of a fixed size on mu, so that the margin is met and not only approached; the attribute
-is given, not predicted together with the labels. Labels said for fewer than `least` rows are left alone, as in the paper.
+Differs: bisection (several labels) and shrinking steps (one class) in place of steps of a fixed size, so that the margin is met and not
+only approached; the attribute is given, not predicted together with the labels. Labels said for fewer than `least` rows are left alone,
+as in the paper.
 """
 
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from torch import Tensor
 from unskew.errors import UserError
 
 ROUNDS = 50
+DUAL_ROUNDS = 1000
 STEPS = 60  # of a bisection
 LEAST = 10  # rows for which a label must be said to have a share at all
 
@@ -56,19 +58,24 @@ def rba(
     moved = scores[known].double().clone()
     values = torch.nn.functional.one_hot(attribute[known], ratios.shape[1]).double()  # (n, V)
     ratios = ratios.double()
-    before = _violated(moved, values, ratios, single, margin, least)
-    for _ in range(ROUNDS):
+    before = int(_violated(moved, values, ratios, single, margin, least).any(1).sum())
+    best, fewest = moved.clone(), before  # shares that no decisions can have together never settle: the best round is kept
+    for k in range(DUAL_ROUNDS if single else ROUNDS):
         wrong = _violated(moved, values, ratios, single, margin, least)
-        if not bool(wrong.any()):
+        outside = int(wrong.any(1).sum())
+        if outside < fewest:
+            best, fewest = moved.clone(), outside
+        if not outside:
             break
-        for label, v in wrong.nonzero().tolist():
-            _meet(moved, values, ratios, label, v, single, margin)
-    after = _violated(moved, values, ratios, single, margin, least)
+        if single:
+            off = _shares(_said(moved, single), values) - ratios
+            moved -= (k + 1) ** -0.5 * values @ torch.where(wrong, off, 0.0).T
+        else:
+            for label, v in wrong.nonzero().tolist():
+                _meet(moved[:, label], values[:, v], float(ratios[label, v]), margin)
     out = scores.double().clone()
-    out[known] = moved
-    return Calibrated(
-        out.to(scores.dtype), _shares(_said(moved, single), values), (int(before.any(1).sum()), int(after.any(1).sum()))
-    )
+    out[known] = best
+    return Calibrated(out.to(scores.dtype), _shares(_said(best, single), values), (before, fewest))
 
 
 def training_ratios(y: Tensor, attribute: Tensor, num_labels: int, num_values: int) -> Tensor:
@@ -101,23 +108,17 @@ def _violated(scores: Tensor, values: Tensor, ratios: Tensor, single: bool, marg
     return off & (said.sum(0) >= least)[:, None]
 
 
-def _meet(scores: Tensor, values: Tensor, ratios: Tensor, label: int, v: int, single: bool, margin: float) -> None:
-    """Shift one label's scores by the smallest mu that brings the share of value v to its bound, in place."""
-    own, is_v, wanted = scores[:, label].clone(), values[:, v], float(ratios[label, v])
-    rivals = torch.zeros_like(own)
-    if single:
-        others = scores.clone()
-        others[:, label] = -torch.inf
-        rivals = others.amax(1)
+def _meet(scores: Tensor, is_v: Tensor, wanted: float, margin: float) -> None:
+    """Shift one label's scores by the smallest mu that brings the share of a value to its bound, in place."""
+    own = scores.clone()
 
     def share(shifted: Tensor) -> float:
-        said = shifted > rivals
-        total = float(said.sum())
-        return float((said * is_v).sum()) / total if total else wanted
+        said = shifted > 0
+        return float((said * is_v).sum() / said.sum())  # NaN, which meets no bound, where the label is never said
 
     too_high = share(own) > wanted
     bound = min(1.0, wanted + margin) if too_high else max(0.0, wanted - margin)
-    # What a unit of mu does: takes from rows on the crowded side and gives to the others, weighted so that the bound balances.
+    # What a unit of mu does: takes from rows on the crowded side and gives to the others.
     direction = -(is_v - bound) if too_high else is_v - bound
 
     def met(mu: float) -> bool:
@@ -133,4 +134,4 @@ def _meet(scores: Tensor, values: Tensor, ratios: Tensor, label: int, v: int, si
     for _ in range(STEPS):
         middle = (low + high) / 2
         low, high = (low, middle) if met(middle) else (middle, high)
-    scores[:, label] = own + high * direction
+    scores.copy_(own + high * direction)

@@ -15,7 +15,7 @@ OPEN = 3.0  # start of the last bias: sigmoid(3) = 0.95 of the image stays
 class Mask(nn.Module):
     """Five convolutions of stride 2 down, five of bilinear steps up, with skips; one channel, sigmoid."""
 
-    def __init__(self, shape: tuple[int, ...], channels: tuple[int, ...] = (32, 64, 64, 128, 128)) -> None:
+    def __init__(self, shape: tuple[int, ...], channels: tuple[int, ...]) -> None:
         super().__init__()
         if len(shape) != 3:
             raise UserError(f"at=image needs images, got inputs of shape {shape}")

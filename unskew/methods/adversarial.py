@@ -47,12 +47,13 @@ class AdversarialConfig:
     beta: float = 0.1  # price of what the mask removes
     warmup: float = 0.0  # epochs
     hidden: tuple[int, ...] = (300, 300, 300)
+    mask_channels: tuple[int, ...] = (32, 64, 64, 128, 128)  # of the U-Net, level by level
     conditional: bool = False
     class_weights: bool = False
 
     def __post_init__(self) -> None:
-        if any(size < 1 for size in self.hidden):
-            raise UserError("adversarial: every layer of hidden needs at least one unit")
+        if any(size < 1 for size in (*self.hidden, *self.mask_channels)) or not self.mask_channels:
+            raise UserError("adversarial: every layer of hidden and of mask_channels needs at least one unit")
         if self.lambda_ < 0 or self.beta < 0 or self.warmup < 0:
             raise UserError("adversarial: lambda_, beta and warmup must not be negative")
 
@@ -69,7 +70,7 @@ class Adversarial(Method):
         super().__init__(cfg, facts, make_model)
         if not isinstance(self.model, Model):
             raise UserError("adversarial needs a network with named layers")
-        self.mask = Mask(facts.shape) if cfg.at == "image" else None
+        self.mask = Mask(facts.shape, cfg.mask_channels) if cfg.at == "image" else None
         self.model.eval()
         with torch.no_grad():
             seen = torch.zeros(2, *facts.shape)

@@ -47,3 +47,37 @@ def curves(runs: list[dict[str, Any]], kind: str) -> str:
         )
     )
     return svg(chart)
+
+
+def plane_points(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every judged run, and its randomised copies, as points (F1, amplification) of the first bias column."""
+    points = []
+    for run in runs:
+        leak = run["metrics"].get("leakage")
+        if not leak:
+            continue
+        for level, found in [(0.0, leak), *((r["noise"], r) for r in leak.get("randomisation", []))]:
+            low, high = found["intervals"]["amplification"]
+            points.append(
+                {"run": run["name"], "noise": level, "f1": found["f1"], "delta": found["amplification"], "low": low, "high": high}
+            )
+    return points
+
+
+def plane(points: list[dict[str, Any]]) -> str:
+    """F1 across, amplification up; runs as points with intervals, noise levels of a run joined by a line."""
+    import altair as alt
+
+    if not points:
+        return ""
+    x = alt.X("f1:Q", title="macro F1", scale=alt.Scale(zero=False), axis=alt.Axis(format=".2f"))
+    colour = alt.Color("run:N", title=None, legend=alt.Legend(orient="right"))
+    base = alt.Chart(alt.Data(values=points), width=460, height=280)
+    title = alt.Y("delta:Q", title="amplification", axis=alt.Axis(format=".2f"))
+    bars = base.mark_rule(opacity=0.5).encode(x=x, y=alt.Y("low:Q", title="amplification"), y2="high:Q", color=colour)
+    line = base.mark_line(strokeDash=[4, 3], opacity=0.7).encode(x=x, y=title, color=colour, order="noise:Q")
+    dots = base.mark_point(filled=True, size=70).encode(
+        x=x, y=title, color=colour, shape=alt.condition("datum.noise > 0", alt.value("diamond"), alt.value("circle"))
+    )
+    zero = alt.Chart(alt.Data(values=[{"y": 0}])).mark_rule(color="#9aa5b1").encode(y="y:Q")
+    return svg(zero + bars + line + dots)

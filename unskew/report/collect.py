@@ -9,9 +9,10 @@ from torch import Tensor
 
 from unskew import registry
 from unskew.data._dataset import DataSet
-from unskew.evaluate.run import Judgement, recall
+from unskew.data._loader import rows_in_order
+from unskew.evaluate.run import Judgement, recall, trained_method
 from unskew.records import Estimate, Groups, Run
-from unskew.report.pictures import thumbnails
+from unskew.report.pictures import picture, thumbnails
 
 PICTURES = 12  # of each kind in a gallery
 MOST_COLUMNS = 40  # of a heat map
@@ -44,7 +45,9 @@ def collect(run: Run, on: Any = None) -> dict[str, Any]:
         "split": found.metrics["split"],
         "aligned_rule": found.metrics["aligned_rule"],
         "metrics": found.metrics,
-        "heat_maps": [m for m in map(heat_map, found.by_bias.values() or [found.groups]) if m],
+        "labels_table": label_table(found),
+        "masks": mask_pictures(run, found),
+        "heat_maps": [] if found.data.multi_label else [m for m in map(heat_map, found.by_bias.values() or [found.groups]) if m],
         "by_bias": {name: verdict(g, found.data.multi_label) for name, g in found.by_bias.items()},
         "curves": [row for row in run.log() if row["kind"] in ("train", "val", "test")],
         "gallery": gallery(found),
@@ -57,6 +60,40 @@ def collect(run: Run, on: Any = None) -> dict[str, Any]:
         "settings": cfg["config"],
         "card": registry.card("methods", cfg["config"]["method_name"]),
     }
+
+
+def label_table(found: Judgement) -> list[dict[str, Any]]:
+    """Labels of a multi-label task, those whose F1 differs most between the values of a bias first."""
+    rows = []
+    for row in found.metrics.get("per_label", []):
+        known = [[c["f1"] for c in cells.values() if not math.isnan(c["f1"])] for cells in row.get("by_bias", {}).values()]
+        rows.append({**row, "gap": max((max(f) - min(f) for f in known if len(f) > 1), default=math.nan)})
+    return sorted(rows, key=lambda r: (math.isnan(r["gap"]), -r["gap"] if not math.isnan(r["gap"]) else 0.0))
+
+
+def mask_pictures(run: Run, found: Judgement) -> dict[str, Any]:
+    """What a method with a mask at the image leaves of some samples, before and after, and how open the mask is on the mean."""
+    if run.config["config"]["method"].get("at") != "image":
+        return {}
+    method, data = trained_method(run), found.data
+    mask = getattr(method, "mask", None)
+    if mask is None:
+        return {}
+    rows = found.rows[torch.linspace(0, len(found.rows) - 1, min(PICTURES, len(found.rows))).long()]
+    open_share: list[Tensor] = []
+    with torch.inference_mode():
+        for _, x in rows_in_order(data, found.rows[:2000], 256):
+            open_share.append(mask(x).mean((1, 2, 3)))
+        index, x = next(rows_in_order(data, rows, len(rows)))
+        m = mask(x)
+        low, high = x.amin((1, 2, 3), keepdim=True), x.amax((1, 2, 3), keepdim=True)
+
+        def bytes_of(v: Tensor) -> Tensor:
+            return ((v - low) / (high - low).clamp(min=1e-9) * 255).clamp(0, 255).round().to(torch.uint8)
+
+        shown = [(bytes_of(x), "before"), ((m * 255).round().to(torch.uint8), "mask"), (bytes_of(m * x), "after")]
+    pictures = [{name: picture(p[k]) for p, name in shown} for k in range(len(index))]
+    return {"open": float(torch.cat(open_share).mean()), "rows": len(torch.cat(open_share)), "pictures": pictures}
 
 
 def percent(value: float, digits: int = 1) -> str:

@@ -46,6 +46,7 @@ def render(content: dict[str, Any]) -> str:
         meaning=MEANING,
         loss=Markup(charts.curves(runs, "train")),
         accuracy=Markup(charts.curves(runs, "val")),
+        plane=Markup(charts.plane(charts.plane_points(runs))),
         isnan=lambda v: v is None or math.isnan(v),
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ def thumbnails(data: DataSet, rows: Tensor) -> list[str]:
     """Each row's image as a data: address, JPEG or PNG, whichever is smaller."""
     raw, fine = data.inputs.rows(rows)
     pixels = raw if raw.dtype == torch.uint8 else _stretch(raw)
-    return [_address(p) if ok else "" for p, ok in zip(pixels, fine.tolist(), strict=True)]
+    return [picture(p) if ok else "" for p, ok in zip(pixels, fine.tolist(), strict=True)]
 
 
 def _stretch(x: Tensor) -> Tensor:
@@ -27,7 +27,8 @@ def _stretch(x: Tensor) -> Tensor:
     return ((x - low.view(shape)) / (high - low).clamp(min=1e-9).view(shape) * 255).round().to(torch.uint8)
 
 
-def _address(pixels: Tensor) -> str:
+def picture(pixels: Tensor) -> str:
+    """An image of bytes (C, H, W) as a data: address."""
     array = pixels.permute(1, 2, 0).numpy()
     image = Image.fromarray(array[:, :, :3] if array.shape[2] >= 3 else array[:, :, 0])
     image.thumbnail((SIDE, SIDE))

@@ -21,11 +21,14 @@ def group_table(found: Judgement) -> str:
         )
         lines.append(f"{name:15} {shown:48} {MEANING[name]}")
     several = [name for name in ("f1_macro", "average_precision") if found.metrics.get(name) is not None]
-    lines += [f"{name:17} {percent(found.metrics[name]):>7}" for name in several]
+    for name in several:
+        low, high = found.metrics["label_intervals"][name]
+        lines.append(f"{name:17} {percent(found.metrics[name]):>7}  [{percent(low)}, {percent(high)}]")
     leaks = found.metrics.get("leakage_by_bias") or (
         {found.data.bias_names[0]: found.metrics["leakage"]} if "leakage" in found.metrics else {}
     )
-    lines += [leakage_line(name, leak) for name, leak in leaks.items()]
+    for name, leak in leaks.items():
+        lines += [leakage_line(name, leak), *_more_leakage(leak)]
     selection = found.metrics["selection"]
     lines += ["", f"selected by {selection['rule']} (step {selection['step']}); {found.metrics['split']} split"]
     lines += ["", *_matrix(groups)] if len(groups.bias_names) == 1 and len(groups.bias_values[0]) <= 12 else ["", *_rows(groups)]
@@ -42,6 +45,21 @@ def leakage_line(name: str, leak: dict[str, Any]) -> str:
         f"(F1 {percent(leak['f1'])}), {percent(leak['dataset'])} from true labels, chance {percent(leak['chance'])}; amplification "
         f"{100 * leak['amplification']:.1f} points [{100 * low:.1f}, {100 * high:.1f}]"
     )
+
+
+def _more_leakage(leak: dict[str, Any]) -> list[str]:
+    """The lines of noise on the embedding and of calibration, where they were asked for."""
+    told = [(f"  with noise {r['noise']:g}", r) for r in leak.get("randomisation", [])]
+    if "rba" in leak:
+        c = leak["rba"]
+        told.append((f"  calibrated ({c['outside_before']} labels outside the margin before, {c['outside_after']} after)", c))
+    lines = []
+    for words, r in told:
+        low, high = r["intervals"]["amplification"]
+        lines.append(
+            f"{words}: F1 {percent(r['f1'])}, amplification {100 * r['amplification']:.1f} points [{100 * low:.1f}, {100 * high:.1f}]"
+        )
+    return lines
 
 
 def audit_table(found: dict[str, Any]) -> str:

@@ -1,0 +1,84 @@
+"""Macro F1 and average precision against scikit-learn, the rows themselves and weighted; intervals against repeated samples."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import average_precision_score, f1_score
+
+from unskew.errors import UserError
+from unskew.measure.label_sets import by_bias, label_sets, weighted_average_precision, weighted_f1
+
+
+def sets(n=300, labels=5, seed=0, ties=False):
+    g = torch.Generator().manual_seed(seed)
+    y = (torch.rand(n, labels, generator=g) < 0.3).float()
+    logits = 1.5 * (y - 0.4) + torch.randn(n, labels, generator=g)
+    return ((logits * 2).round() / 2 if ties else logits), y
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_equal_to_scikit_learn(ties):
+    logits, y = sets(ties=ties)
+    found = label_sets(logits, y)
+    assert found.f1 == pytest.approx(f1_score(y, logits > 0, average="macro"))
+    assert found.average_precision == pytest.approx(average_precision_score(y, logits, average="macro"))
+    for k, row in enumerate(found.per_label):
+        assert row["f1"] == pytest.approx(f1_score(y[:, k], logits[:, k] > 0))
+        assert row["average_precision"] == pytest.approx(average_precision_score(y[:, k], logits[:, k]))
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_rows_that_count_several_times_equal_scikit_learn_with_weights(ties):
+    logits, y = sets(ties=ties)
+    counts = torch.randint(0, 4, (3, len(y)), generator=torch.Generator().manual_seed(1)).double()
+    f1 = weighted_f1((logits > 0).double(), y.double(), counts)
+    for b, weight in enumerate(counts.numpy()):
+        for k in range(y.shape[1]):
+            assert float(f1[b, k]) == pytest.approx(f1_score(y[:, k], logits[:, k] > 0, sample_weight=weight))
+            ap = weighted_average_precision(logits[:, k].double(), y[:, k].double(), counts)[b]
+            assert float(ap) == pytest.approx(average_precision_score(y[:, k], logits[:, k], sample_weight=weight))
+
+
+def test_intervals_have_the_width_of_repeated_samples():
+    found = label_sets(*sets(n=400))
+    repeated = [label_sets(*sets(n=400, seed=s), draws=0) for s in range(200)]
+    for name in ("f1", "average_precision"):
+        low, high = getattr(found, f"{name}_interval")
+        spread = np.std([getattr(r, name) for r in repeated])
+        assert (high - low) / (2 * 1.96) == pytest.approx(spread, rel=0.25)
+        assert low < getattr(found, name) < high
+
+
+def test_labels_that_none_or_all_have_are_left_out():
+    logits, y = sets()
+    y[:, 0], y[:, 1] = 0, 1
+    found = label_sets(logits, y)
+    assert found.judged == 3
+    assert math.isnan(found.per_label[0]["f1"])
+    assert math.isnan(found.per_label[1]["f1"])
+    assert found.f1 == pytest.approx(f1_score(y[:, 2:], logits[:, 2:] > 0, average="macro"))
+    assert math.isnan(label_sets(logits, torch.zeros_like(y)).f1)
+
+
+def test_by_bias_value_equals_the_same_on_the_rows_of_the_value():
+    logits, y = sets()
+    bias = torch.randint(-1, 3, (len(y),), generator=torch.Generator().manual_seed(2))
+    table = by_bias(logits, y, bias, 4)
+    for v in range(3):
+        rows = bias == v
+        for k in range(y.shape[1]):
+            cell = table[k][v]
+            assert cell["f1"] == pytest.approx(f1_score(y[rows, k], logits[rows, k] > 0))
+            assert cell["n"] == y[rows, k].sum()
+            said = logits[rows, k] > 0
+            assert cell["false_alarms"] == pytest.approx(float(said[y[rows, k] == 0].float().mean()))
+            assert cell["recall"] == pytest.approx(float(said[y[rows, k] == 1].float().mean()))
+    assert math.isnan(table[0][3]["f1"])  # no rows
+    assert table[0][3]["rows"] == 0
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(UserError, match="same shape"):
+        label_sets(torch.zeros(3, 2), torch.zeros(3))
