@@ -53,6 +53,11 @@ class Method(nn.Module):
         """The data set to train on; a method that adds rows of another source says so here."""
         return data
 
+    @classmethod
+    def check(cls, cfg: Any, data: DataSet) -> tuple[str, ...]:
+        """Refuse data that the method cannot use; what a reader should know of how it uses them."""
+        return ()
+
     def begin(self, steps: int, steps_per_epoch: int) -> None:
         """Called before the first step, and again after a resume: how long the training will be."""
 

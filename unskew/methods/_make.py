@@ -24,6 +24,12 @@ def training_data(name: str, settings: dict[str, Any], data: DataSet) -> DataSet
     return cls.training_data(config.build(cls.Config, settings, "method."), data)
 
 
+def check_data(name: str, settings: dict[str, Any], data: DataSet) -> tuple[str, ...]:
+    """What the method says of this data, before anything starts."""
+    cls = method_class(name)
+    return cls.check(config.build(cls.Config, settings, "method."), data)
+
+
 def warm_start(method: Method, run: str) -> None:
     """The network of a finished run in place of the first random one."""
     if not run:

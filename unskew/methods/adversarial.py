@@ -30,6 +30,7 @@ import torch
 from torch import Tensor, nn
 
 from unskew import engine
+from unskew.data._dataset import DataSet
 from unskew.errors import UserError
 from unskew.losses import task_loss
 from unskew.methods._base import Method
@@ -38,6 +39,8 @@ from unskew.methods._mask import Mask
 from unskew.models._base import Model
 from unskew.nn import GradientReversal, share_statistics
 from unskew.records import Batch, Facts
+
+FEWEST = 5  # training rows of an attribute value below which a critic of it means nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,23 @@ class Adversarial(Method):
         self.reverse = GradientReversal(cfg.lambda_)
         self.register_buffer("rows_seen", torch.zeros((), dtype=torch.float64))
         self.register_buffer("class_weight", facts.label_weight)
+
+    @classmethod
+    def check(cls, cfg: AdversarialConfig, data: DataSet) -> tuple[str, ...]:
+        notes = []
+        train = data.rows("train")
+        for name, values, column in zip(data.bias_names, data.bias_values, data.bias[train].unbind(1), strict=True):
+            counts = column[column >= 0].bincount(minlength=len(values))
+            rare = int(counts.argmin())
+            if int(counts[rare]) < FEWEST:
+                raise UserError(
+                    f"adversarial: {name}={values[rare]} has {int(counts[rare])} training rows, a critic needs {FEWEST}; "
+                    "join it with another value, or leave the column out"
+                )
+            missing = int((column < 0).sum())
+            if missing:
+                notes.append(f"{missing} of {len(train)} training rows have no {name}: they train the task and not the critic")
+        return tuple(notes)
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         assert isinstance(self.model, Model)

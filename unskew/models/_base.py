@@ -35,7 +35,7 @@ class Model(nn.Module):
             x = block(x)
             if name == (layer or self.layers[-1]):
                 return x
-        raise UserError(f"no layer {layer!r}{suggest(layer, self.layers)}")
+        raise self._unknown(layer)
 
     def after(self, h: Tensor, layer: str = "") -> Tensor:
         """Logits from the output of a feature layer: `after(features(x, l), l) == forward(x)`."""
@@ -60,7 +60,10 @@ class Model(nn.Module):
 
     def _check(self, layer: str) -> None:
         if layer and layer not in self.layers:
-            raise UserError(f"no layer {layer!r}{suggest(layer, self.layers)}")
+            raise self._unknown(layer)
+
+    def _unknown(self, layer: str) -> UserError:
+        return UserError(f"no layer {layer!r}; there are: {', '.join(self.layers)}")
 
 
 class Adapter(Model):

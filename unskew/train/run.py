@@ -27,7 +27,7 @@ from unskew.evaluate.predict import predict
 from unskew.evaluate.select import LOOKS_AT, SelectConfig, better, check, score
 from unskew.files import dumps, write_json
 from unskew.methods._base import Method
-from unskew.methods._make import default_model, make_method, method_class, training_data, warm_start
+from unskew.methods._make import check_data, default_model, make_method, method_class, training_data, warm_start
 from unskew.records import Run, Table
 from unskew.train.durations import steps_of
 from unskew.train.fit import NonFinite, TrainConfig, fit
@@ -101,6 +101,13 @@ def train(
     if used is not data and weight is not None:
         raise UserError(f"method {method!r} adds rows of another source, which --weights does not know; leave one of them out")
     made = make_method(method, cfg.method, cfg.model_name, cfg.model, used, seed)
+    notes = check_data(method, cfg.method, data)
+    if cfg.train.sampler == "balanced" and bool((data.group[data.rows("train")] < 0).any()):
+        never = int((data.group[data.rows("train")] < 0).sum())
+        notes += (f"train.sampler=balanced never draws the {never} training rows without a bias value",)
+    data = dataclasses.replace(data, notes=(*data.notes, *notes))
+    for note in notes:
+        progress.say(note)
     warm_start(made, cfg.train.start)
     record = _record(cfg, data, made, weight, command)
     done = _claim(out, record)
