@@ -38,11 +38,13 @@ def style() -> Markup:
 
 def render(content: dict[str, Any]) -> str:
     runs = content["runs"]
+    sets = all(run["data"]["multi_label"] for run in runs)  # most averages speak of one class per row
     return environment().get_template("page.html").render(
         runs=runs,
         version=content["unskew"],
         style=style(),
-        averages=AVERAGES,
+        averages=[a for a in AVERAGES if not (sets and all(a in run["metrics"]["undefined"] for run in runs))],
+        randomised=any(run["metrics"].get("leakage", {}).get("randomisation") for run in runs),
         meaning=MEANING,
         loss=Markup(charts.curves(runs, "train")),
         accuracy=Markup(charts.curves(runs, "val")),

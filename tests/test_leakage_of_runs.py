@@ -1,0 +1,165 @@
+"""A multi-label run judged for leakage: noise on the embedding, balanced rows, calibration, page and text; and what is refused."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import unskew as package
+from unskew.errors import UserError
+from unskew.evaluate.attack import noise_levels, predict_and_embed
+from unskew.evaluate.run import open_run
+from unskew.measure import Attack, bias_amplification
+from unskew.measure.leakage import LeakageCurve, dataset_leakage_curve
+from unskew.report.charts import plane_points
+from unskew.report.text import group_table
+
+QUICK = Attack(rounds=2, hidden=16, lr=2e-3, epochs=4, min_steps=0, batch=128)
+SOURCE = "tiles:base=digits,rows=1200,ratio=4"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    home = tmp_path_factory.mktemp("runs")
+    common = {"train.batch": "64", "model.dropout": "0", "optim.lr": "0.01"}
+    plain = package.train(SOURCE, out=home / "plain", settings=common | {"train.epochs": "12", "select.rule": "val-f1"})
+    masked = package.train(
+        SOURCE,
+        "adversarial",
+        out=home / "masked",
+        settings=common | {"train.epochs": "1", "at": "image", "hidden": "8", "mask_channels": "4,8"},
+    )
+    return plain, masked
+
+
+@pytest.fixture(scope="module")
+def judged(runs):
+    return package.evaluate(runs[0], leakage=True, attack=QUICK, noise=(0.5, 2.0), rba=0.05)
+
+
+def test_the_embedding_is_what_the_head_sees_and_noise_grows(runs):
+    method, data = open_run(runs[0])
+    index, logits, embedding = predict_and_embed(method, data, data.rows("test"))
+    torch.testing.assert_close(logits, package.evaluate(runs[0]).predictions.column("logits").float())
+    assert torch.equal(index, data.rows("test"))
+    small, large = (embedding.noisy(level, 0) for level in (1e-6, 3.0))
+    torch.testing.assert_close(small, logits, atol=1e-3, rtol=1e-3)
+    # Noise s on every feature adds s |w_l| to the deviation of logit l.
+    scale = 3 * float(embedding.h.double().var(0).mean().sqrt())
+    expected = scale * method.model.head.weight.detach().norm(dim=1)
+    torch.testing.assert_close((large - logits).std(0), expected, rtol=0.15, atol=0)
+
+
+def test_json_text_and_page_have_noise_and_calibration(runs, judged, tmp_path):
+    leak = judged.metrics["leakage"]
+    assert [r["noise"] for r in leak["randomisation"]] == [0.5, 2.0]
+    assert leak["randomisation"][1]["f1"] < leak["f1"]
+    assert leak["rba"]["outside_after"] <= leak["rba"]["outside_before"]
+    text = group_table(judged)
+    assert "with noise 2: F1" in text
+    assert "calibrated (" in text
+    page = package.report(list(runs), tmp_path / "p.html")
+    shown = page.read_text()
+    for said in ("Quality against amplification", "RBA, margin 0.05", "What the mask leaves", "By label and person"):
+        assert said in shown
+    content = json.loads(page.with_suffix(".json").read_text())
+    assert 0.5 < content["runs"][1]["masks"]["open"] < 1
+    assert len(plane_points(content["runs"])) == 3
+
+
+def test_figures_of_several_labels_agree_with_each_other(judged):
+    m = judged.metrics
+    assert m["f1_macro"] == pytest.approx(m["leakage"]["f1"])
+    low, high = m["label_intervals"]["f1_macro"]
+    assert low <= m["f1_macro"] <= high
+    assert m["f1_macro"] == pytest.approx(np.mean([r["f1"] for r in m["per_label"] if not math.isnan(r["f1"])]))
+    test = judged.data.y[judged.rows]
+    for k, row in enumerate(m["per_label"]):
+        assert sum(c["n"] for c in row["by_bias"]["person"].values()) == test[:, k].sum()
+
+
+def test_alpha_attacks_balanced_rows_only(runs):
+    found = package.evaluate(runs[0], leakage=True, attack=QUICK, alpha=1.5).metrics["leakage"]
+    assert found["alpha"] == 1.5
+    assert found["rows"] < len(package.load(SOURCE).rows("test"))
+
+
+def test_a_curve_of_labels_is_read_on_straight_lines():
+    g = torch.Generator().manual_seed(0)
+    a = torch.randint(0, 2, (3000,), generator=g)
+    y = (torch.rand(3000, 4, generator=g) < 0.2 + 0.5 * a[:, None]).float()
+    curve = dataset_leakage_curve(y, a, [0.6, 1.0], attack=QUICK)
+    low, high = curve.points
+    assert (low.f1, high.f1) == (pytest.approx(0.6, abs=0.01), 1.0)
+    assert low.value < high.value
+    middle = curve.at((low.f1 + high.f1) / 2)
+    assert middle.value == pytest.approx((low.value + high.value) / 2)
+    assert curve.at(high.f1).value == pytest.approx(high.value)
+    assert "ends at F1" in curve.at(0.2).note
+    assert LeakageCurve((low,)).at(0.9).value == low.value
+    more = bias_amplification(8 * y - 4, y, a, attack=QUICK, curve=curve)  # a model that is always right
+    assert abs(more.delta) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"noise": (1.0,)}, "ask for it too, with --leakage"),
+        ({"leakage": True, "noise": (-1.0,)}, "every level must be above 0"),
+        ({"leakage": True, "alpha": 0.5}, "at least 1"),
+        ({"leakage": True, "rba": 2.0}, "margin must lie"),
+    ],
+)
+def test_bad_questions(runs, asked, said):
+    with pytest.raises(UserError, match=said):
+        package.evaluate(runs[0], attack=QUICK, **asked)
+
+
+def test_noise_levels_are_numbers():
+    assert list(noise_levels("0.5,2")) == [0.5, 2.0]
+    with pytest.raises(UserError, match="separated by commas"):
+        noise_levels("much")
+
+
+def table(tmp_path, site, n=60):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    np.savez(tmp_path / "d.npz", x=rng.random((n, 4)) + y[:, None], y=y, site=np.array(site))
+    return str(tmp_path / "d.npz")
+
+
+def test_rows_without_the_attribute_train_the_task_and_are_counted(tmp_path):
+    source = table(tmp_path, ["a", "b", ""] * 20)
+    run = package.train(
+        source, "adversarial", model="mlp", out=tmp_path / "r", settings={"data.bias": "site", "train.epochs": "2", "hidden": "4"}
+    )
+    train = run.config["data"]["rows"]["train"]
+    (note,) = (n for n in run.config["data"]["notes"] if "no site" in n)
+    assert note.endswith(f"of {train} training rows have no site: they train the task and not the critic")
+    assert 0 < int(note.split()[0]) < train
+    rare = table(tmp_path, ["a"] * 57 + ["b"] * 3)
+    with pytest.raises(UserError, match="site=b has 2 training rows, a critic needs 5"):
+        package.train(rare, "adversarial", model="mlp", out=tmp_path / "s", settings={"data.bias": "site", "data.holdout": "0.1"})
+
+
+def test_a_layer_that_does_not_exist_is_told_with_those_that_do(tmp_path):
+    with pytest.raises(UserError, match="no layer 'conv9'; there are: conv1, conv2, conv3"):
+        package.train(SOURCE, "adversarial", model="convnet1", out=tmp_path / "r", settings={"at": "conv9"})
+    with pytest.raises(UserError, match="must not be negative"):
+        package.train(SOURCE, "adversarial", model="convnet1", out=tmp_path / "r", settings={"lambda_": "-1"})
+    assert not (tmp_path / "r").exists()
+
+
+def test_eighty_labels_stay_readable(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.random((300, 8)).astype(np.float32)
+    labels = {f"object {k}": (x[:, k % 8] > 0.5 + rng.random(300) / 5).astype(int) for k in range(80)}
+    np.savez(tmp_path / "d.npz", x=x, site=np.array(["a", "b"])[rng.integers(0, 2, 300)], **labels)
+    settings = {"data.label": ",".join(labels), "data.bias": "site", "train.epochs": "2"}
+    run = package.train(str(tmp_path / "d.npz"), model="mlp", out=tmp_path / "r", settings=settings)
+    shown = package.report(run, tmp_path / "p.html").read_text()
+    assert "60 more labels" in shown
+    assert all(f"<th>object {k}</th>" in shown for k in range(80))
+    assert len(shown) < 300_000
