@@ -1,6 +1,7 @@
 """Every SOURCE a user may name, turned into a DataSet."""
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from unskew.data._noise import with_noise
 from unskew.data._table import from_table
 from unskew.data._torch import from_torch
 from unskew.errors import UserError, suggest
+from unskew.records import Table
 
 TABLES = {".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"}
 
@@ -35,6 +37,7 @@ class DataConfig:
     holdout: float = 0.1  # share of the training rows for a val or test split that the source lacks
     noise: float = 0.0  # share of training labels flipped to another class
     augment: str = "none"  # none, flip, crop-flip, pgd
+    keep: str = ""  # table from unskew repair: its rows of weight 0 are left out of the training rows
     hide: Literal["", "blur", "black"] = ""  # what is done to given boxes or masks
     boxes: tuple[str, ...] = ("x0", "y0", "x1", "y1")  # columns of the boxes, in pixels
     mask: str = ""  # column of mask files, in place of boxes
@@ -76,7 +79,24 @@ def load(source: Any, cfg: DataConfig | None = None, **settings: Any) -> DataSet
         data = data.only_bias(cfg.bias)
     if not isinstance(source, DataSet):
         data = dataclasses.replace(data, reading=cfg)
-    return with_noise(data, cfg.noise, cfg.seed)
+    data = with_noise(data, cfg.noise, cfg.seed)
+    return only_kept(data, cfg.keep) if cfg.keep else data
+
+
+def only_kept(data: DataSet, path: str) -> DataSet:
+    """Training rows that a table gives weight 0 go to a split of their own, `dropped`, which nothing trains on."""
+    table = Table.read(Path(path))
+    if table.made_by.get("fingerprint") not in (None, data.fingerprint):
+        raise UserError(f"data.keep={path} was made from another source, or this one has changed since")
+    gone = table.index[table.column("weight") <= 0]
+    if len(gone) and int(gone.max()) >= len(data):
+        raise UserError(f"data.keep={path}: sample {int(gone.max())}, and {data.name} has {len(data)} rows")
+    gone = gone[data.split[gone] == data.splits.index("train")]
+    split, splits = data.split.clone(), (*data.splits, "dropped")
+    split[gone] = len(splits) - 1
+    digest = hashlib.sha256(data.fingerprint.encode() + gone.numpy().tobytes()).hexdigest()[:32]
+    note = f"{len(gone)} training rows are left out, as {Path(path).name} says"
+    return dataclasses.replace(data, split=split, splits=splits, fingerprint=digest, notes=(*data.notes, note))
 
 
 def _hide(data: DataSet, cfg: DataConfig) -> DataSet:

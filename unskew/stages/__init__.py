@@ -1,6 +1,8 @@
 """Methods of several stages: train, score, repair, train again. One file, one stage method, a short function of the public verbs.
 
-A file of this folder has a frozen dataclass `Config` and `train(stage, cfg)`, which gives the final run.
+A file of this folder has a frozen dataclass `Config` and `train(stage, cfg)`, which gives the final run. Every stage leaves its result
+beside OUT and goes on from there when the command is given again. `denoise+METHOD` cleans the labels before any method, of one stage or
+several; settings of the cleaning begin with `denoise.`.
 """
 
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from unskew.data._dataset import DataSet
 from unskew.data._sources import load
 from unskew.errors import UserError, suggest
 from unskew.records import Run, Table
+from unskew.repair._run import repair as repair_rows
 from unskew.train.run import train as train_once
 
 
@@ -24,6 +27,11 @@ class Stage:
     out: Path
     data: Callable[[], DataSet]  # the source, read
     run: Callable[..., Run]  # run(place, "erm", weights=..., train__epochs=1) trains into the folder `place`
+    repair: Callable[..., Table]  # repair(place, "gradients", {"k": 100}) makes the table `place`
+
+    def beside(self, name: str) -> Path:
+        """A place for an intermediate result: OUT-name."""
+        return self.out.with_name(f"{self.out.name}-{name}")
 
 
 def train(
@@ -41,6 +49,20 @@ def train(
     """Train a method, of one stage or several, into the folder `out`; given again, go on where it stopped."""
     if not source and isinstance(source, str):
         raise UserError("no source: name one, or give a --recipe that does")
+    first, plus, rest = method.partition("+")
+    if plus:
+        return _after_denoising(
+            source,
+            first,
+            rest,
+            model=model,
+            out=out,
+            weights=weights,
+            seed=seed,
+            device=device,
+            settings=settings,
+            command=command,
+        )
     if method not in registry.names("stages"):
         if "." not in method and method.replace("-", "_") not in registry.names("methods"):
             known = [*registry.names("methods"), *registry.names("stages")]
@@ -67,5 +89,31 @@ def train(
             source, which, model=model, out=place, weights=weights, seed=seed, device=device, settings=merged, command=command
         )
 
-    made: Run = module.train(Stage(source, out, data, run), cfg)
+    def repair(place: Path, which: str, given: dict[str, Any]) -> Table:
+        reading = {k: v for k, v in shared.items() if k.startswith("data.")}
+        # A table of weights judges rows as they are: changed inputs are for training.
+        reading = {k: v for k, v in reading.items() if k != "data.augment"}
+        return repair_rows(source, which, out=place, model=model, seed=seed, device=device, settings=reading | given).table
+
+    made: Run = module.train(Stage(source, out, data, run, repair), cfg)
     return made
+
+
+def _after_denoising(
+    source: Any, first: str, rest: str, *, out: str | Path, weights: Any, settings: dict[str, Any] | None, **more: Any
+) -> Run:
+    """denoise+METHOD: rows with a wrong label are found first, and METHOD, of one stage or several, never sees them."""
+    if first != "denoise" or not rest:
+        raise UserError(f"method {first}+{rest}: what can stand before a method is denoise, as in denoise+lff")
+    if weights is not None:
+        raise UserError("denoise+ makes its own table; leave out --weights")
+    given = dict(settings or {})
+    own = {k.removeprefix("denoise."): v for k, v in given.items() if k.startswith("denoise.")}
+    given = {k: v for k, v in given.items() if not k.startswith("denoise.")}
+    if given.get("data.keep"):
+        raise UserError("denoise+ sets data.keep itself; leave it out")
+    reading = {k: v for k, v in given.items() if k.startswith("data.") and k != "data.augment"}
+    out = Path(out).absolute()
+    table = out.with_name(f"{out.name}-clean.parquet")
+    repair_rows(source, "denoise", out=table, settings=reading | own, **{k: more[k] for k in ("model", "seed", "device")})
+    return train(source, rest, out=out, settings={**given, "data.keep": str(table)}, **more)

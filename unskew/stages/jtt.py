@@ -38,9 +38,8 @@ class Config:
 def train(stage: Stage, cfg: Config) -> Run:
     if stage.data().multi_label:
         raise UserError("jtt needs one class per row, this task has several labels")
-    place = stage.out.with_name(f"{stage.out.name}-first")
     short = {"train__epochs": cfg.first, "train__steps": None, "select__rule": "last", "select__patience": 0}
-    first = stage.run(place, "erm", **short)
+    first = stage.run(stage.beside("first"), "erm", **short)
     method, data = open_run(first, None if isinstance(stage.source, (str, Path)) else stage.source)
     index, logits = predict(method, data, data.rows("train"))
     wrong = logits.argmax(1) != data.y[index]

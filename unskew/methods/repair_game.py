@@ -1,0 +1,98 @@
+r"""REPAIR with a network as its reader: the network learns to read the class, weights of the rows learn to leave it nothing to read.
+
+.. math::
+    \min_\omega \max_\theta\ V = 1 - \frac{\sum_i w_i \log P_\theta(y_i \mid x_i)}{\sum_i w_i \log p_{y_i}}, \qquad
+    p_c = \frac{\sum_{i: y_i = c} w_i}{\sum_i w_i}, \qquad w_i = \sigma(\omega_i)
+
+=======  ============  ==========================================================================================
+theta    --model       descends on the mean of w_i / mean(w) CE_i over the batch, by the run's optimiser
+omega    lr_weights    one number per row, plain SGD on V of the batch, starts at 0; a buffer of the run
+p        -             from the weights of all training rows
+=======  ============  ==========================================================================================
+
+It is no debiased model: its network reads whatever it can. The stage method `repair` trains one on the rows that its weights keep.
+
+Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, whose REPAIR column has an image
+network in place of the linear reader of Li and Vasconcelos, CVPR 2019.
+Differs: that column's schedule of the weights is not published; lr_weights is that of REPAIR's own Colored MNIST. A row's weight starts
+to move when the row is first drawn. A class's weights are summed over all rows in every step, one elementwise pass over as many
+numbers as there are rows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from unskew import engine
+from unskew.errors import UserError
+from unskew.losses import task_loss
+from unskew.methods._base import Method, Update
+from unskew.records import Batch, Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairGameConfig:
+    lr_weights: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.lr_weights <= 0:
+            raise UserError(f"repair_game: lr_weights={self.lr_weights:g} must be above 0")
+
+
+class RepairGame(Method):
+    Config = RepairGameConfig
+
+    omega: Tensor  # (N,) by sample id
+    label: Tensor  # (N,) class of each row that was drawn, 0 before
+    seen: Tensor  # (N,) drawn at least once
+    counts: Tensor  # (C,) rows of each class in training
+
+    def __init__(self, cfg: RepairGameConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
+        super().__init__(cfg, facts, make_model)
+        self.register_buffer("omega", torch.zeros(facts.size, dtype=torch.float64))
+        self.register_buffer("label", torch.zeros(facts.size, dtype=torch.long))
+        self.register_buffer("seen", torch.zeros(facts.size, dtype=torch.bool))
+        self.register_buffer("counts", facts.class_counts.double())
+        self._read: list[tuple[Tensor, Tensor, Tensor]] = []  # (ids, classes, losses) of the step's rows, from before it
+
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
+        ce = task_loss(self.predict(batch.x), batch.y)
+        if self.training:
+            self._read.append((batch.index, batch.y, ce.detach().double()))
+        w = self.omega[batch.index].sigmoid().to(ce)
+        return {"weighted_ce": batch.mean(w / self._mean_weight().to(ce) * ce)}
+
+    def step(self, batch: Batch, update: Update) -> dict[str, Tensor]:
+        self._read.clear()
+        terms = update(batch)
+        self._move_weights(*(engine.gather_rows(torch.cat(part)) for part in zip(*self._read, strict=True)))
+        return terms
+
+    def _by_class(self) -> Tensor:
+        """(C,) sums of the weights; a row that was not drawn yet has omega 0 and weighs a half."""
+        drawn = self.omega.sigmoid() * self.seen
+        sums = torch.zeros_like(self.counts).index_add_(0, self.label, drawn)
+        visited = torch.zeros_like(self.counts).index_add_(0, self.label, self.seen.double())
+        return sums + 0.5 * (self.counts - visited).clamp(min=0)
+
+    def _mean_weight(self) -> Tensor:
+        return self._by_class().sum() / self.counts.sum()
+
+    def _move_weights(self, index: Tensor, y: Tensor, ce: Tensor) -> None:
+        """One step of plain SGD on V: a number per class for every row, and the batch's own part (see the card of the repair)."""
+        self.label[index], self.seen[index] = y, True
+        w = self.omega[index].sigmoid()
+        by_class = self._by_class().clamp(min=1e-12)
+        total = by_class.sum()
+        surprise = -(by_class / total).log()[y]
+        risk, entropy = w @ ce, (w @ surprise).clamp(min=1e-12)
+        ratio = risk / entropy.square()
+        in_batch = torch.zeros_like(by_class).index_add_(0, y, w)
+        per_class = ratio * (in_batch.sum() / total - in_batch / by_class)
+        slope = self.omega.sigmoid()
+        slope = slope * (1 - slope)
+        own = (ratio * surprise - ce / entropy) * slope[index]
+        self.omega -= self.cfg.lr_weights * per_class[self.label] * slope * self.seen
+        self.omega.index_add_(0, index, own, alpha=-self.cfg.lr_weights)

@@ -1,0 +1,63 @@
+r"""REPAIR, then training: rows are kept by weights that leave little to be read, and a model learns from them.
+
+.. math::
+    w = \arg\min_w \max_\theta V(w, \theta), \qquad S = \mathrm{select}(w), \qquad
+    f = \arg\min \sum_{i \in S} \mathrm{CE}(f(x_i), y_i)
+
+Without `phi` the reader theta is a whole network on the images: the method `repair_game` into OUT-game (or the run named by `game`),
+whose weights of the rows are taken. With `phi` it is linear on a representation, by the repair `repair` into OUT-weights.parquet.
+Either way rows are kept by `strategy` (threshold, rank, class_rank, sample, uniform: -T, -R, -PR, -S and the control) and `erm`
+trains on them into OUT.
+
+Source: Li and Vasconcelos, "REPAIR", CVPR 2019; with an image network and `sample` as Ahn and Yun, ICLR 2022 submission, ran it.
+Differs: only training rows are weighted. See the cards of repair_game and of the repair.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+import torch
+
+from unskew.errors import UserError
+from unskew.evaluate.run import trained_method
+from unskew.records import Run, Table
+from unskew.repair._select import check_kept, select
+from unskew.stages import Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    strategy: Literal["threshold", "rank", "class_rank", "sample", "uniform"] = "sample"
+    phi: tuple[str, ...] = ()  # representations for a linear reader; none: a network on the inputs
+    game: str = ""  # a finished run of repair_game
+    keep: float = 0.5  # share of the rows, for rank, class_rank and uniform
+    lr_weights: float | None = None  # of the weights; none: 10 in the game, the schedule's with phi
+
+    def __post_init__(self) -> None:
+        if not 0 < self.keep <= 1 or (self.lr_weights is not None and self.lr_weights <= 0):
+            raise UserError("repair: keep must lie in (0, 1] and lr_weights be above 0")
+
+
+def train(stage: Stage, cfg: Config) -> Run:
+    data = stage.data()
+    if data.multi_label:
+        raise UserError("repair needs one class per row, this task has several labels")
+    rate = {} if cfg.lr_weights is None else {"lr_weights": cfg.lr_weights}
+    if cfg.phi:
+        given = {"phi": ",".join(cfg.phi), "strategy": cfg.strategy, "keep": cfg.keep, **rate}
+        return stage.run(stage.out, "erm", weights=stage.repair(stage.beside("weights.parquet"), "repair", given))
+    last = {"select__rule": "last", "select__patience": 0}
+    game = Run(stage.out.parent / cfg.game) if cfg.game else stage.run(stage.beside("game"), "repair_game", **last, **rate)
+    rows = data.rows("train")
+    w = trained_method(game).get_buffer("omega").float().sigmoid()[rows]
+    kept = select(w, data.y[rows], cfg.strategy, keep=cfg.keep)
+    check_kept(kept, data.y[rows], data.classes, f"strategy={cfg.strategy}")
+    weight = torch.zeros(len(rows))
+    weight[kept] = 1
+    table = Table(
+        pl.DataFrame({"index": rows.numpy(), "weight": weight.numpy(), "score": w.numpy()}),
+        {"name": "repair", "fingerprint": data.fingerprint, "run": str(game.path), "strategy": cfg.strategy},
+    )
+    table.save(stage.beside("weights.parquet"))
+    return stage.run(stage.out, "erm", weights=table)
