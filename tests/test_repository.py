@@ -17,8 +17,8 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     {"errors", "files", "rng", "registry", "config", "progress", "verbs", "engine", "checkpoint"},
     {"records"}, {"maths", "nn", "losses"}, {"data"}, {"measure"}, {"repair"}, {"models", "representations"},
-    {"methods"}, {"evaluate"}, {"train"}, {"report", "bench"}, {"audit", "repair._run", "repair._page", "repair._export"},
-    {"stages"}, {"demo"}, {"cli"}, {"__main__"},
+    {"methods"}, {"evaluate"}, {"train"}, {"report"}, {"audit", "repair._run", "repair._page", "repair._export"},
+    {"stages"}, {"bench"}, {"demo"}, {"cli"}, {"__main__"},
 ]  # fmt: skip
 
 

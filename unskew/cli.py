@@ -165,6 +165,38 @@ def report(
 
 
 @app.command()
+def bench(
+    suite: Annotated[str, typer.Argument(help="See: unskew list suites; or a TOML file. `report` only writes the report again.")],
+    settings: Settings = None,
+    scale: Annotated[str, typer.Option(help="smoke, small or paper.")] = "smoke",
+    on: Annotated[str, typer.Option(help="local, or ray.")] = "local",
+    address: Annotated[str, typer.Option(help="With --on ray: of a cluster that runs; one is started here if not given.")] = "",
+    only: Annotated[str, typer.Option(help="Methods, data sets or settings of the suite, separated by commas.")] = "",
+    seeds: Annotated[int, typer.Option(help="How many; the scale's own if not given.")] = 0,
+    workers: Annotated[int, typer.Option(help="Runs side by side; as many as there are cores if not given.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out holds; also done without this word.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for runs, results and report.")] = Path("bench"),
+    json: Json = False,
+) -> None:
+    """Reproduce a published table: every run of a suite, beside its numbers. Given again, it goes on where it stopped."""
+    from unskew import config
+    from unskew.bench._report import table_text
+    from unskew.bench.run import again
+    from unskew.bench.run import bench as verb
+
+    if suite == "report":
+        found = again(out, _command())
+    else:
+        found = verb(
+            suite, scale=scale, on=on, out=out, seeds=seeds, only=[w for w in only.split(",") if w], workers=workers,
+            address=address, settings=config.words(settings or []), resume=resume, command=_command(),
+        )  # fmt: skip
+    _show(found, json, f"{table_text(found)}\n\npage: {found['page']}")
+    if found["failed"]:
+        _stop(1, f"{len(found['failed'])} runs failed: {', '.join(found['failed'][:5])}; see their logs in {out / 'tasks'}")
+
+
+@app.command()
 def data(
     name: Annotated[str, typer.Argument(help="See: unskew list data.")],
     settings: Settings = None,
@@ -190,7 +222,7 @@ def data(
 
 @app.command("list")
 def list_(
-    kind: Annotated[str, typer.Argument(help="methods, models, data, measures, repairs, representations.")],
+    kind: Annotated[str, typer.Argument(help="methods, stages, models, data, measures, repairs, representations, suites.")],
     json: Json = False,
 ) -> None:
     """The names of all components of a kind."""

@@ -3,15 +3,18 @@
 A dotted name loads a user's own module by the same rules. Listing a folder imports nothing but the folder.
 """
 
+import itertools
 import pkgutil
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 
 from unskew.errors import UserError, suggest
 
-KINDS = ("methods", "models", "data", "measures", "repairs", "representations", "stages")
+KINDS = ("methods", "models", "data", "measures", "repairs", "representations", "stages", "suites")
 _FOLDER = {"measures": "measure", "repairs": "repair"}
+_SUITES = Path(__file__).parent / "bench" / "suites"
 _HYPHENS = {"data", "models"}  # shown with hyphens; either spelling is understood
 
 
@@ -21,6 +24,8 @@ def names(kind: str) -> list[str]:
     >>> "erm" in names("methods") and "colored-mnist" in names("data")
     True
     """
+    if kind == "suites":
+        return sorted(path.stem for path in _SUITES.glob("*.toml"))
     path = import_module(f"unskew.{_FOLDER.get(kind, kind)}").__path__
     found = [m.name for m in pkgutil.iter_modules(path) if not m.name.startswith("_")]
     return sorted(n.replace("_", "-") if kind in _HYPHENS else n for n in found)
@@ -52,7 +57,13 @@ def component(module: ModuleType, base: type) -> type:
 
 
 def card(kind: str, name: str) -> str:
-    """The text of a component: its module's docstring."""
+    """The text of a component: its module's docstring, or the comment at the head of a suite."""
+    if kind == "suites":
+        if name not in names(kind):
+            raise UserError(f"no suite {name!r}{suggest(name, names(kind))}")
+        lines = (_SUITES / f"{name}.toml").read_text(encoding="utf-8").splitlines()
+        head = itertools.takewhile(lambda line: line.startswith("#"), lines)
+        return "\n".join(line.removeprefix("#").removeprefix(" ") for line in head).strip()
     return (load(kind, name).__doc__ or "").strip()
 
 

@@ -1,0 +1,165 @@
+"""Suites: every wrong one is refused with its line before anything starts; a bench goes on where it was killed; the report adds up."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import polars as pl
+import pytest
+
+import unskew as package
+from unskew import registry
+from unskew.bench._report import latex, summary
+from unskew.bench._suite import plan, read
+from unskew.errors import UserError
+
+GOOD = """# A suite for tests.
+title = "Toy"
+published = "table.csv"
+columns = { plain = "acc %" }
+[settings]
+train = { batch = 64 }
+[scale.smoke]
+seeds = 2
+vars = { rows = 300 }
+settings = { train = { steps = 10 } }
+[data.toy]
+published = "Toy set"
+source = "toy:rows={rows},seed={seed}"
+model = "mlp"
+at = { "" = "only" }
+[shared.biased]
+method = "gce"
+[method.erm]
+published = "Vanilla"
+[method.pgd]
+published = "Ours"
+settings = { biased = "{shared.biased}", k = 4, augment = "none" }
+"""
+TABLE = "method,dataset,bias_setting,metric,mean,std,note\nVanilla,Toy set,only,acc %,60.0,1.5,\nOurs,Toy set,only,acc %,70.0,,\n"
+
+
+@pytest.fixture
+def suite(tmp_path):
+    (tmp_path / "table.csv").write_text(TABLE)
+    path = tmp_path / "toy.toml"
+    path.write_text(GOOD)
+    return path
+
+
+def test_the_plan_has_every_run_with_its_settings(suite):
+    tasks = plan(read(str(suite)), "smoke")
+    assert [t.id for t in tasks] == [
+        "toy-s0-shared-biased", "toy-s0-erm", "toy-s0-pgd", "toy-s1-shared-biased", "toy-s1-erm", "toy-s1-pgd",
+    ]  # fmt: skip
+    pgd = tasks[2]
+    assert pgd.needs == ("toy-s0-shared-biased",)
+    assert pgd.settings["train.steps"] == "10"
+    assert pgd.settings["train.batch"] == "64"
+    assert tasks[4].source == "toy:rows=300,seed=1"
+    assert [t.id for t in plan(read(str(suite)), "smoke", seeds=1, only=["erm"])] == ["toy-s0-erm"]
+
+
+WRONG = {
+    "[method.erm]": ("[method.erv]", "toy.toml:18: no method 'erv'; did you mean 'erm'"),
+    "steps = 10": ("log_every = 10", "has no budget: give train.epochs or train.steps"),
+    "rows={rows}": ("rows={rowz}", "no value for 'rowz'"),
+    "toy:rows": ("toy:share=2,rows", "toy.toml:11: toy:share=2,rows=300,seed=0: unknown setting 'share'"),
+    "k = 4": ("kk = 4", "unknown setting 'method.kk'"),
+    "model =": ("modle =", "toy.toml:14: [data.toy] has an unknown entry 'modle'; did you mean 'model'"),
+    "table.csv": ("tabel.csv", "no published table 'tabel.csv'"),
+    'title = "Toy"': ('titel = "Toy"', "unknown entry 'titel'"),
+    "batch = 64": ("batch = no", "is not TOML"),
+}
+
+
+@pytest.mark.parametrize("part", WRONG)
+def test_a_wrong_suite_is_refused_before_anything_starts(suite, tmp_path, part):
+    now, said = WRONG[part]
+    suite.write_text(GOOD.replace(part, now, 1))
+    with pytest.raises(UserError) as error:
+        package.bench(str(suite), out=tmp_path / "out")
+    assert said in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_impossible_ratio_is_refused_with_its_line(tmp_path):
+    (tmp_path / "x.toml").write_text(
+        GOOD.replace("toy:rows={rows}", "colored-mnist:base=digits,ratio=1.5").replace('published = "table.csv"\n', "")
+    )
+    with pytest.raises(UserError, match=r"x.toml:10: colored-mnist.*ratio=1.5: the share of aligned rows must lie in \[0, 1\]"):
+        package.bench(str(tmp_path / "x.toml"), out=tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", registry.names("suites"))
+def test_suites_of_the_package_plan_at_every_scale(name):
+    suite = read(name)
+    assert suite.published() is not None
+    for scale in suite.part("scale"):
+        assert plan(suite, scale)
+
+
+def test_the_report_adds_up(suite):
+    asked = read(str(suite))
+    tasks = plan(asked, "smoke")
+    results = {}
+    for task in tasks:
+        figure = {"erm": 0.6, "pgd": 0.8}.get(task.name, 0) + 0.02 * task.seed
+        results[task.id] = {"seconds": {"erm": 10.0, "pgd": 12.0}.get(task.name, 8.0), "figures": {"plain": figure}}
+    frame = summary(asked, tasks, results, asked.published())
+    erm, pgd = frame.to_dicts()
+    assert erm["mean"] == pytest.approx(61)
+    assert erm["spread"] == pytest.approx(2**0.5)  # of 60 and 62
+    assert (erm["published_mean"], erm["published_spread"], erm["difference"]) == (60, 1.5, pytest.approx(1))
+    assert pgd["published_spread"] is None
+    assert pgd["cost"] == pytest.approx(2)  # (12 + 8) / 10: the shared run counts
+    del results["toy-s1-pgd"]
+    assert summary(asked, tasks, results, None).to_dicts()[1]["runs"] == 1
+    assert r"erm & 61.00 $\pm$ 1.41" in latex(frame)
+
+
+def test_a_killed_bench_goes_on_and_repeats_nothing(suite, tmp_path):
+    out = tmp_path / "out"
+    words = [sys.executable, "-m", "unskew", "bench", str(suite), "--out", str(out), "--workers", "1", "train.steps=60"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.time() + 120
+    while not list((out / "results").glob("*.json")) and time.time() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = {p.name: p.stat().st_mtime_ns for p in (out / "results").glob("*.json")}
+    assert 0 < len(before) < 6
+    done = subprocess.run([*words, "--json"], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert (found["done"], found["runs"], found["failed"]) == (4, 4, [])
+    after = {p.name: p.stat().st_mtime_ns for p in (out / "results").glob("*.json")}
+    assert len(after) == 6
+    assert all(after[name] == stamp for name, stamp in before.items())
+    assert pl.read_parquet(out / "results.parquet").equals(
+        pl.read_csv(out / "results.csv", schema=pl.read_parquet(out / "results.parquet").schema)
+    )
+    assert "Toy" in (out / "report.html").read_text()
+    again = subprocess.run(
+        [sys.executable, "-m", "unskew", "bench", "report", "--out", str(out), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(again.stdout)["table"] == found["table"]
+    with pytest.raises(UserError, match="holds other settings"):
+        package.bench(str(suite), out=out)
+    with pytest.raises(UserError, match="holds no bench"):
+        package.bench(str(suite), out=tmp_path / "none", resume=True)
+
+
+def test_a_run_that_fails_is_told_and_the_others_go_on(suite, tmp_path):
+    suite.write_text(
+        GOOD.replace("rows={rows}", "rows={rows}").replace("settings = { biased", 'model = "lenet5"\nsettings = { biased')
+    )
+    found = package.bench(str(suite), out=tmp_path / "out", seeds=1)
+    assert found["failed"] == ["toy-s0-pgd"]
+    assert found["done"] == 1
+    assert "takes images" in (tmp_path / "out" / "tasks" / "toy-s0-pgd.log").read_text()

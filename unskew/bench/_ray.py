@@ -1,0 +1,90 @@
+"""The runs of a suite on a Ray cluster. A task carries all it needs and gives its result back, so a lost worker costs only its run."""
+
+import io
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from unskew import progress
+from unskew.bench._suite import Suite, Task
+from unskew.errors import UserError
+from unskew.files import write_json
+
+RETRIES = 4
+
+
+def on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str]:
+    """Every task on one core of some node; results are written here as they come. Gives the ids of those that failed."""
+    try:
+        import ray
+    except ImportError:
+        raise UserError("--on ray needs Ray: pip install 'unskew[ray]'") from None
+    started_here = not ray.is_initialized()
+    if started_here:
+        ray.init(address=address or None, log_to_driver=False, configure_logging=False)
+    columns, split = list(suite.table["columns"]), suite.table.get("split", "test")
+    run = ray.remote(num_cpus=1, max_retries=RETRIES)(_remote)
+    folders: dict[str, Any] = {}  # of shared runs, packed, by id
+    failed: list[str] = []
+    try:
+        with progress.bar(suite.name, len(tasks)) as advance:
+            for wave in ([t for t in tasks if t.shared], [t for t in tasks if not t.shared]):
+                waiting = {}
+                for task in wave:
+                    shared = {
+                        n.rpartition("-shared-")[2]: folders.get(n) or ray.put(_packed(out / "runs" / n)) for n in task.needs
+                    }
+                    waiting[run.remote(task.json(), columns, split, list(shared), *shared.values())] = task
+                while waiting:
+                    (done,), _ = ray.wait(list(waiting), num_returns=1)
+                    task = waiting.pop(done)
+                    try:
+                        found, packed = ray.get(done)
+                    except Exception as error:  # whatever the worker died of
+                        failed.append(task.id)
+                        progress.say(f"{task.id} failed: {str(error).strip().splitlines()[-1]}")
+                        advance(1, f"{task.id} failed")
+                        continue
+                    if task.shared:
+                        folders[task.id] = ray.put(packed)
+                        _unpacked(packed, out / "runs" / task.id)
+                    write_json(out / "tasks" / f"{task.id}.json", {"task": task.json()})
+                    write_json(out / "results" / f"{task.id}.json", found)
+                    advance(1, task.id)
+    finally:
+        if started_here:
+            ray.shutdown()
+    return failed
+
+
+def _remote(
+    task: dict[str, Any], columns: list[str], split: str, names: list[str], *packed: bytes
+) -> tuple[dict[str, Any], bytes]:
+    """Work in a folder of the worker's own; a shared run's folder travels as bytes."""
+    import torch
+
+    from unskew.bench.worker import work
+
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        shared = {}
+        for name, folder in zip(names, packed, strict=True):
+            shared[name] = str(_unpacked(folder, Path(scratch) / f"shared-{name}"))
+        place = Path(scratch) / "run"
+        found = work(task, place, columns, split, shared)
+        return found, _packed(place) if task["shared"] else b""
+
+
+def _packed(folder: Path) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        archive.add(folder, arcname=".")
+    return stream.getvalue()
+
+
+def _unpacked(packed: bytes, folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder

@@ -1,0 +1,289 @@
+"""A suite: which data sets, at which settings, by which methods, how long. Read from TOML and checked whole before anything starts.
+
+title = "..."                              # what the page is called
+published = "pgd_table1.csv"               # a file of bench/published, or beside the suite
+seeds = 3
+columns = { aligned = "major acc %" }      # a figure of evaluate's JSON = its name in the published table
+baseline = "erm"                           # costs are ratios to this method's
+
+[settings]                                 # of every run, as on the command line
+[scale.small]                              # seeds, settings, vars; `only` leaves out data sets or methods
+[data.NAME]                                # source with {at}, {seed} and vars; model; settings; published
+at = { "0.99" = "|M|/|D|=99%" }            # values of {at} = their name in the published table
+[shared.NAME]                              # a run that methods use as {shared.NAME}: method, settings
+[method.NAME]                              # method (NAME if not given), settings, published, model
+"""
+
+import dataclasses
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from unskew import config, registry
+from unskew.data._sources import pieces
+from unskew.errors import UserError, suggest
+from unskew.train.run import read_settings
+
+HERE = Path(__file__).parent
+TOP = {"title", "published", "seeds", "columns", "baseline", "settings", "scale", "data", "shared", "method", "split"}
+PARTS = {
+    "scale": {"seeds", "settings", "vars", "only", "methods"},
+    "data": {"source", "model", "settings", "published", "at", "scale"},
+    "shared": {"method", "model", "settings", "scale"},
+    "method": {"method", "model", "settings", "published", "scale"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One run: everything that a worker needs to know."""
+
+    id: str
+    data: str
+    at: str
+    name: str  # of the method in the suite
+    seed: int
+    source: str
+    method: str
+    model: str
+    settings: dict[str, str]
+    needs: tuple[str, ...] = ()  # ids of shared runs
+    shared: bool = False
+
+    def json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    path: Path
+    table: dict[str, Any]
+    text: str
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    def line(self, *words: str) -> int:
+        """The number of the first line after which all the words have come, for messages."""
+        left = list(words)
+        for number, line in enumerate(self.text.splitlines(), 1):
+            while left and left[0] in line:
+                left.pop(0)
+            if not left:
+                return number
+        return 1
+
+    def wrong(self, text: str, *words: str) -> UserError:
+        return UserError(f"{self.path}:{self.line(*words)}: {text}")
+
+    def part(self, kind: str) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = self.table.get(kind, {})
+        return found
+
+    def published(self) -> pl.DataFrame | None:
+        named = self.table.get("published")
+        if not named:
+            return None
+        for folder in (self.path.parent, HERE / "published"):
+            if (folder / named).is_file():
+                return pl.read_csv(folder / named, infer_schema_length=None)
+        raise self.wrong(f"no published table {named!r} beside the suite or in the package", "published")
+
+
+def read(named: str) -> Suite:
+    """A suite of the package by its name, or any TOML file."""
+    path = Path(named)
+    if path.suffix != ".toml":
+        known = registry.names("suites")
+        if named not in known:
+            raise UserError(f"no suite {named!r}{suggest(named, known)}; or name a TOML file")
+        path = HERE / "suites" / f"{named}.toml"
+    try:
+        text = path.read_text(encoding="utf-8")
+        table = tomllib.loads(text)
+    except OSError as error:
+        raise UserError(f"no suite {named!r}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not TOML: {error}") from None
+    suite = Suite(path, table, text)
+    _check_keys(suite)
+    return suite
+
+
+def _check_keys(suite: Suite) -> None:
+    for key in suite.table:
+        if key not in TOP:
+            raise suite.wrong(f"unknown entry {key!r}{suggest(key, TOP)}", key)
+    for kind, allowed in PARTS.items():
+        for name, entry in suite.part(kind).items():
+            if not isinstance(entry, dict):
+                raise suite.wrong(f"[{kind}.{name}] must be a table", name)
+            for key in entry:
+                if key not in allowed:
+                    raise suite.wrong(
+                        f"[{kind}.{name}] has an unknown entry {key!r}{suggest(key, allowed)}", f"[{kind}.{name}", key
+                    )
+    for kind in ("data", "method", "scale"):
+        if not suite.part(kind):
+            raise suite.wrong(f"a suite needs at least one [{kind}.NAME]")
+    if not suite.table.get("columns"):
+        raise suite.wrong("a suite needs columns: which figures of evaluate are reported")
+
+
+def plan(
+    suite: Suite, scale: str, *, seeds: int = 0, only: Iterable[str] = (), extra: dict[str, str] | None = None
+) -> list[Task]:
+    """Every run of the suite at a scale, shared ones first. Settings are checked here, down to the last key."""
+    scales = suite.part("scale")
+    if scale not in scales:
+        raise UserError(f"{suite.name} has no scale {scale!r}{suggest(scale, scales)}")
+    chosen = scales[scale]
+    count = seeds or int(chosen.get("seeds", suite.table.get("seeds", 1)))
+    wanted = _only(suite, list(only) or list(chosen.get("only", [])))
+    tasks: list[Task] = []
+    for data, entry in suite.part("data").items():
+        if wanted["data"] and data not in wanted["data"]:
+            continue
+        for at in [str(a) for a in entry.get("at", {"": ""})]:
+            if wanted["at"] and at not in wanted["at"]:
+                continue
+            for seed in range(count):
+                tasks += _runs(suite, scale, data, at, seed, wanted["method"], extra or {})
+    if not tasks:
+        raise UserError(f"{suite.name}: nothing is left to run")
+    _check(suite, tasks)
+    return tasks
+
+
+def _only(suite: Suite, words: list[str]) -> dict[str, set[str]]:
+    """`erm`, `colored-mnist`, `0.99` sorted into methods, data sets and values of at."""
+    places = {"data": set(suite.part("data")), "method": set(suite.part("method"))}
+    places["at"] = {str(a) for e in suite.part("data").values() for a in e.get("at", {})}
+    found: dict[str, set[str]] = {kind: set() for kind in places}
+    for word in words:
+        kinds = [kind for kind, known in places.items() if word in known]
+        if not kinds:
+            raise UserError(
+                f"--only {word}: {suite.name} has no such method, data set or setting{suggest(word, set().union(*places.values()))}"
+            )
+        found[kinds[0]].add(word)
+    return found
+
+
+def _runs(suite: Suite, scale: str, data: str, at: str, seed: int, methods: set[str], extra: dict[str, str]) -> list[Task]:
+    entry, chosen = suite.part("data")[data], suite.part("scale")[scale]
+    values = {k: str(v) for k, v in chosen.get("vars", {}).items()} | {"at": at, "seed": str(seed)}
+    where = "-".join(filter(None, (data, at, f"s{seed}")))
+    common = _settings(suite.table) | _settings(entry)
+    tasks: list[Task] = []
+    paths: dict[str, str] = {}
+    used = {n: e for n, e in suite.part("method").items() if not methods or n in methods}
+    asked = " ".join(
+        str(v) for e in used.values() for v in (_settings(e) | _settings(e.get("scale", {}).get(scale, {}))).values()
+    )
+    for kind, entries in (("shared", suite.part("shared")), ("method", used)):
+        for name, own in entries.items():
+            if kind == "shared" and f"{{shared.{name}}}" not in asked:
+                continue
+            settings = common | _settings(chosen) | _settings(own) | _settings(entry.get("scale", {}).get(scale, {}))
+            settings |= _settings(own.get("scale", {}).get(scale, {})) | extra
+            needs = tuple(paths[n] for n in paths if any(f"{{shared.{n}}}" in str(v) for v in settings.values()))
+            tag = f"{where}-{'shared-' if kind == 'shared' else ''}{name}"
+            task = Task(
+                id=tag, data=data, at=at, name=name, seed=seed,
+                source=_filled(suite, entry.get("source", ""), values, data),
+                method=str(own.get("method", name)), model=str(own.get("model", entry.get("model", ""))),
+                settings={k: v if "{shared." in v else _filled(suite, v, values, name) for k, v in settings.items()},
+                needs=needs, shared=kind == "shared",
+            )  # fmt: skip
+            if kind == "shared":
+                paths[name] = tag
+            tasks.append(task)
+    return tasks
+
+
+def _settings(table: dict[str, Any]) -> dict[str, str]:
+    """Settings of a table, nested or dotted, as text."""
+    spread: dict[str, str] = {}
+
+    def walk(prefix: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                walk(f"{prefix}.{key}" if prefix else key, inner)
+        else:
+            spread[prefix] = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+    walk("", table.get("settings", {}))
+    return spread
+
+
+def _filled(suite: Suite, text: str, values: dict[str, str], where: str) -> str:
+    try:
+        return text.format(**values)
+    except (KeyError, IndexError, ValueError) as error:
+        raise suite.wrong(f"{text!r}: no value for {error}; there are {', '.join(values)}", where) from None
+
+
+def _check(suite: Suite, tasks: list[Task]) -> None:
+    """Names, settings and budget of every task; data sets are asked for their settings, not made."""
+    done = set()
+    for task in tasks:
+        if "train.epochs" not in task.settings and "train.steps" not in task.settings:
+            raise suite.wrong(f"{task.id} has no budget: give train.epochs or train.steps", f".{task.name}]")
+        key = (task.source.split("seed=")[0], task.method, task.model, tuple(sorted(task.settings.items())))
+        if key in done:
+            continue
+        done.add(key)
+        try:
+            _check_source(task.source)
+        except UserError as error:
+            raise suite.wrong(f"{task.source}: {error}", f"[data.{task.data}") from None
+        try:
+            check_method(task.method, task.settings)
+            if task.model:
+                registry.load("models", task.model)
+        except UserError as error:
+            kind = "shared" if task.shared else "method"
+            raise suite.wrong(str(error), f"[{kind}.{task.name}") from None
+
+
+def _check_source(source: str) -> None:
+    name, _, settings = source.partition(":")
+    if "/" in name or Path(name).exists():
+        if not Path(name).exists():
+            raise UserError("there is no such file or folder")
+        return
+    values = config.words(list(pieces(settings)))
+    values.pop("noise", None)
+    config.build(registry.load("data", name).Config, values)
+
+
+def check_method(name: str, settings: dict[str, str]) -> None:
+    """A wrong name or setting of a method, of one stage or several, is told now."""
+    first, plus, rest = name.partition("+")
+    if plus:
+        if first != "denoise":
+            raise UserError(f"method {name!r}: what can stand before a method is denoise")
+        cleaning = {k.removeprefix("denoise."): v for k, v in settings.items() if k.startswith("denoise.")}
+        own = {k: v for k, v in cleaning.items() if k.partition(".")[0] not in ("data", "optim", "train", "select", "model")}
+        config.build(registry.load("repairs", "denoise").Config, own, "denoise.")
+        name, settings = rest, {k: v for k, v in settings.items() if not k.startswith("denoise.")}
+    known = read_settings({k: v for k, v in settings.items() if "{shared." not in v})
+    if name in registry.names("stages"):
+        kind = "stages"
+    elif name in registry.names("methods") or "." in name:
+        kind = "methods"
+    else:
+        raise UserError(f"no method {name!r}{suggest(name, [*registry.names('methods'), *registry.names('stages')])}")
+    module = registry.load(kind, name)
+    if kind == "stages":
+        config.build(module.Config, known.method, "method.")
+    else:
+        from unskew.methods._make import method_class
+
+        config.build(method_class(name).Config, known.method, "method.")

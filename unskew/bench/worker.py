@@ -1,0 +1,68 @@
+"""One run of a suite in a process of its own: python -m unskew.bench.worker TASK.json PLACE RESULT.json"""
+
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from unskew import __version__
+from unskew.files import write_json
+
+
+def work(task: dict[str, Any], place: Path, columns: list[str], split: str, shared: dict[str, str]) -> dict[str, Any]:
+    """Train, judge, and give what is reported. Given again after an interruption, the training goes on where it stopped."""
+    from unskew.evaluate.run import evaluate
+    from unskew.stages import train
+
+    settings = dict(task["settings"])
+    for key, value in settings.items():
+        for name, path in shared.items():
+            settings[key] = settings[key].replace(f"{{shared.{name}}}", path)
+        assert "{shared." not in settings[key], value
+    started = time.perf_counter()
+    run = train(task["source"], task["method"], model=task["model"], out=place, seed=task["seed"], settings=settings)
+    seconds = time.perf_counter() - started
+    found: dict[str, Any] = {**task, "run": str(run.path), "seconds": seconds, "steps": run.outcome["steps"]}
+    found |= {
+        "unskew": __version__,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "versions": run.config["versions"],
+    }
+    if not task["shared"]:
+        metrics = evaluate(run, split=split).metrics
+        found["figures"] = {name: _figure(metrics, run, name) for name in columns}
+    return found
+
+
+def _figure(metrics: dict[str, Any], run: Any, name: str) -> float | None:
+    """A figure of evaluate's JSON by its name; `SPLIT.name` is that of another split."""
+    from unskew.evaluate.run import evaluate
+
+    split, dot, key = name.rpartition(".")
+    if dot:
+        metrics = evaluate(run, split=split).metrics
+    if key not in metrics:
+        from unskew.errors import UserError
+
+        raise UserError(f"evaluate gives no figure {key!r}")
+    value = metrics[key]
+    return None if value is None else float(value)
+
+
+def main(asked: Path) -> None:
+    request = json.loads(asked.read_text(encoding="utf-8"))
+    found = work(request["task"], Path(request["place"]), request["columns"], request["split"], request["shared"])
+    write_json(Path(request["result"]), found)
+
+
+if __name__ == "__main__":
+    from unskew.errors import UserError
+
+    try:
+        main(Path(sys.argv[1]))
+    except UserError as error:
+        print(f"unskew: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
