@@ -26,8 +26,9 @@ PLAIN = ["train.batch=128", "optim.name=adam", "model.dropout=0"]
 BASE = [*PLAIN, "train.steps=1410", "optim.lr=0.003"]  # 15 epochs of 12,000 rows
 FINE = [*PLAIN, "train.steps=752", "optim.lr=0.001"]  # 8
 CRITIC = [*FINE, "method.warmup=1", "train.sampler=balanced"]
-IMAGE = ["method.at=image", "method.beta=0.1", "method.lambda_=0.1", "method.mask_channels=16,32,32"]
-NOISE = (0.25, 0.5, 0.75, 1.0, 1.5)
+# At the image the critic is told the labels, so that hiding objects gains nothing; a weaker critic never moves the mask.
+IMAGE = ["method.at=image", "method.lambda_=3", "method.beta=0.3", "method.conditional=true", "method.mask_channels=16,32,32"]
+NOISE = (0.25, 0.5, 1.0, 1.5)
 POINTS = (0.2, 0.4, 0.55, 0.65, 0.75, 0.85)  # F1 at which labels are attacked, once for all variants of a seed
 
 # name -> (method, settings, data settings, alpha of the training rows, the run it starts from)
