@@ -187,5 +187,5 @@ def test_watermarked_digits_are_whole_where_the_mark_is_not():
     assert binomtest(int(agrees[test].sum()), len(test), 0.1).pvalue > 1e-3
     other = load("watermarked-mnist:base=digits,ratio=0.5,offset=16")
     assert torch.equal(other.bias[test], data.bias[test])  # one test set for all ratios
-    with pytest.raises(UserError, match="must lie in 0..28"):
+    with pytest.raises(UserError, match=r"must lie in 0\.\.28"):
         load("watermarked-mnist:base=digits,offset=40")

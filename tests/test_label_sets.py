@@ -9,6 +9,7 @@ from sklearn.metrics import average_precision_score, f1_score
 
 from unskew.errors import UserError
 from unskew.measure.label_sets import by_bias, label_sets, weighted_average_precision, weighted_f1
+from unskew.measure.leakage import macro_f1
 
 
 def sets(n=300, labels=5, seed=0, ties=False):
@@ -51,15 +52,25 @@ def test_intervals_have_the_width_of_repeated_samples():
         assert low < getattr(found, name) < high
 
 
-def test_labels_that_none_or_all_have_are_left_out():
+def test_labels_that_none_has_are_left_out_and_the_figure_is_that_of_leakage():
     logits, y = sets()
     y[:, 0], y[:, 1] = 0, 1
     found = label_sets(logits, y)
-    assert found.judged == 3
+    assert found.judged == 4
     assert math.isnan(found.per_label[0]["f1"])
-    assert math.isnan(found.per_label[1]["f1"])
-    assert found.f1 == pytest.approx(f1_score(y[:, 2:], logits[:, 2:] > 0, average="macro"))
+    assert found.per_label[1]["n"] == len(y)
+    assert found.f1 == pytest.approx(f1_score(y[:, 1:], logits[:, 1:] > 0, average="macro"))
+    assert found.f1 == pytest.approx(macro_f1((logits > 0).float(), y))
     assert math.isnan(label_sets(logits, torch.zeros_like(y)).f1)
+    assert math.isnan(label_sets(logits[:0], y[:0]).f1)
+
+
+def test_a_perfect_model_of_rare_labels_is_certain_to_be_perfect():
+    y = torch.eye(20).repeat(5, 1)[:100]
+    y[20:] = 0  # one row per label
+    found = label_sets(8 * y - 4, y)
+    assert found.f1_interval == (1.0, 1.0)
+    assert found.average_precision_interval == (1.0, 1.0)
 
 
 def test_by_bias_value_equals_the_same_on_the_rows_of_the_value():
@@ -76,6 +87,9 @@ def test_by_bias_value_equals_the_same_on_the_rows_of_the_value():
             assert cell["false_alarms"] == pytest.approx(float(said[y[rows, k] == 0].float().mean()))
             assert cell["recall"] == pytest.approx(float(said[y[rows, k] == 1].float().mean()))
     assert math.isnan(table[0][3]["f1"])  # no rows
+    nobody = by_bias(torch.tensor([[1.0], [1.0]]), torch.tensor([[1.0], [0.0]]), torch.tensor([0, 1]), 2)
+    assert (nobody[0][0]["f1"], nobody[0][1]["false_alarms"]) == (1.0, 1.0)
+    assert math.isnan(nobody[0][1]["f1"])  # nobody of this value has it: nothing to find
     assert table[0][3]["rows"] == 0
 
 

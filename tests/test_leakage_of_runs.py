@@ -56,13 +56,19 @@ def test_json_text_and_page_have_noise_and_calibration(runs, judged, tmp_path):
     leak = judged.metrics["leakage"]
     assert [r["noise"] for r in leak["randomisation"]] == [0.5, 2.0]
     assert leak["randomisation"][1]["f1"] < leak["f1"]
-    assert leak["rba"]["outside_after"] <= leak["rba"]["outside_before"]
+    assert leak["rba"]["outside_before"] > 0
     text = group_table(judged)
-    assert "with noise 2: F1" in text
-    assert "calibrated (" in text
+    assert "with noise 2 on the embedding: F1" in text
+    assert "calibrated by each row's true value" in text
     page = package.report(list(runs), tmp_path / "p.html")
     shown = page.read_text()
-    for said in ("Quality against amplification", "RBA, margin 0.05", "What the mask leaves", "By label and person"):
+    for said in (
+        "Quality against amplification",
+        "RBA, margin 0.05",
+        "What the mask leaves",
+        "By label and person",
+        "amplification of person",
+    ):
         assert said in shown
     content = json.loads(page.with_suffix(".json").read_text())
     assert 0.5 < content["runs"][1]["masks"]["open"] < 1
@@ -84,6 +90,9 @@ def test_alpha_attacks_balanced_rows_only(runs):
     found = package.evaluate(runs[0], leakage=True, attack=QUICK, alpha=1.5).metrics["leakage"]
     assert found["alpha"] == 1.5
     assert found["rows"] < len(package.load(SOURCE).rows("test"))
+    judged = package.evaluate(runs[0])  # without attackers: what they found stays
+    assert judged.metrics["leakage"] == json.loads(json.dumps(found))
+    assert f"attacked on {found['rows']} rows in which no label" in group_table(judged)
 
 
 def test_a_curve_of_labels_is_read_on_straight_lines():
@@ -109,6 +118,8 @@ def test_a_curve_of_labels_is_read_on_straight_lines():
         ({"noise": (1.0,)}, "ask for it too, with --leakage"),
         ({"leakage": True, "noise": (-1.0,)}, "every level must be above 0"),
         ({"leakage": True, "alpha": 0.5}, "at least 1"),
+        ({"leakage": True, "alpha": math.nan}, "at least 1"),
+        ({"leakage": True, "noise": (math.nan,)}, "every level must be above 0"),
         ({"leakage": True, "rba": 2.0}, "margin must lie"),
     ],
 )
@@ -137,11 +148,71 @@ def test_rows_without_the_attribute_train_the_task_and_are_counted(tmp_path):
     )
     train = run.config["data"]["rows"]["train"]
     (note,) = (n for n in run.config["data"]["notes"] if "no site" in n)
-    assert note.endswith(f"of {train} training rows have no site: they train the task and not the critic")
+    assert note.endswith(f"of {train} training rows have no site: its critic does not see them")
     assert 0 < int(note.split()[0]) < train
     rare = table(tmp_path, ["a"] * 57 + ["b"] * 3)
     with pytest.raises(UserError, match="site=b has 2 training rows, a critic needs 5"):
         package.train(rare, "adversarial", model="mlp", out=tmp_path / "s", settings={"data.bias": "site", "data.holdout": "0.1"})
+
+
+def test_rows_without_the_attribute_do_not_touch_the_critic():
+    from unskew.methods._make import make_method
+    from unskew.records import Batch
+
+    data = package.load(SOURCE)
+    method = make_method("adversarial", {"hidden": "8"}, "convnet1", {"dropout": "0"}, data, 0)
+    rows = data.rows("train")[:40]
+    x, y, bias = data.inputs.x[rows].float() / 255, data.y[rows], data.bias[rows].clone()
+    bias[30:] = -1
+    batch = Batch(index=rows, x=x.requires_grad_(), y=y, bias=bias, group=bias[:, 0])
+    gradient = torch.autograd.grad(method._guess(method.critics[0], method.reverse(x.flatten(1)[:, :64]), bias[:, 0], batch), x)[
+        0
+    ]
+    assert bool((gradient[:30] != 0).any())
+    assert bool((gradient[30:] == 0).all())
+    bias[1:] = -1  # one known row in the whole batch: nothing to normalise by
+    assert method._guess(method.critics[0], x.flatten(1)[:, :64], bias[:, 0], batch).item() == 0
+
+
+def test_another_source_is_calibrated_to_the_training_rows_and_must_have_the_same_kind_of_labels(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    site = np.where(rng.random(400) < 0.9, y, 1 - y)  # training: site follows the class
+    np.savez(tmp_path / "a.npz", x=(rng.random((400, 4)) + y[:, None]).astype(np.float32), y=y, site=np.array(["u", "v"])[site])
+    run = package.train(
+        str(tmp_path / "a.npz"),
+        model="mlp",
+        out=tmp_path / "r",
+        settings={"data.bias": "site", "train.epochs": "30", "optim.lr": "0.02"},
+    )
+    half = rng.integers(0, 2, 400)  # elsewhere it does not
+    np.savez(tmp_path / "b.npz", x=(rng.random((400, 4)) + y[:, None]).astype(np.float32), y=y, site=np.array(["u", "v"])[half])
+    found = package.evaluate(run, str(tmp_path / "b.npz"), leakage=True, attack=QUICK, rba=0.05).metrics["leakage"]["rba"]
+    assert found["outside_before"] == 2  # half and half, where nine tenths are asked for
+    np.savez(tmp_path / "c.npz", x=rng.random((400, 4)).astype(np.float32), y=y, site=np.array(["u", "w"])[half])
+    with pytest.raises(UserError, match="value 'w' does not occur in the training rows"):
+        package.evaluate(run, str(tmp_path / "c.npz"), leakage=True, attack=QUICK, rba=0.05)
+    sets = {"0": y, "1": 1 - y}
+    np.savez(tmp_path / "d.npz", x=rng.random((400, 4)).astype(np.float32), **sets)
+    many = package.train(
+        str(tmp_path / "d.npz"), model="mlp", out=tmp_path / "m", settings={"data.label": "0,1", "train.epochs": "1"}
+    )
+    with pytest.raises(UserError, match=r"has one class per row; .* was trained for several labels per row"):
+        package.evaluate(many, package.load(tmp_path / "a.npz"))
+
+
+def test_a_column_that_cannot_be_attacked_says_why_and_the_others_go_on(tmp_path):
+    rng = np.random.default_rng(0)
+    y, kit = rng.integers(0, 2, 600), rng.integers(0, 2, 600)
+    rare = np.array(["a"] * 590 + ["b"] * 10)
+    np.savez(tmp_path / "d.npz", x=(rng.random((600, 4)) + y[:, None]).astype(np.float32), y=y, kit=kit, rare=rare)
+    settings = {"data.bias": "rare,kit", "train.epochs": "2", "data.holdout": "0.4"}
+    run = package.train(str(tmp_path / "d.npz"), model="mlp", out=tmp_path / "r", settings=settings)
+    found = package.evaluate(run, leakage=True, attack=QUICK)
+    assert found.metrics["leakage"]["bias"] == "kit"
+    assert "too rare to attack" in found.metrics["leakage_by_bias"]["rare"]["reason"]
+    assert "rare: value 'b' has" in group_table(found)
+    assert "too rare to attack" in package.report(run, tmp_path / "p.html").read_text()
 
 
 def test_a_layer_that_does_not_exist_is_told_with_those_that_do(tmp_path):

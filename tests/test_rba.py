@@ -16,25 +16,42 @@ def table(seed, n=400, labels=4, values=2):
     return torch.randn(n, labels, generator=g) + lean[:, attribute].T, attribute
 
 
+def said_by(scores, single):
+    return torch.nn.functional.one_hot(scores.argmax(1), scores.shape[1]).bool() if single else scores > 0
+
+
 def shares(scores, attribute, values, single):
-    said = torch.nn.functional.one_hot(scores.argmax(1), scores.shape[1]).bool() if single else scores > 0
-    return [[float((attribute[s] == v).double().mean()) for v in range(values)] if s.sum() >= LEAST else None for s in said.T]
+    return [[float((attribute[s] == v).double().mean()) for v in range(values)] for s in said_by(scores, single).T]
 
 
-@given(seed=st.integers(0, 10_000), single=st.booleans(), values=st.integers(2, 3), wanted=st.floats(0.2, 0.8))
+@given(
+    seed=st.integers(0, 10_000), single=st.booleans(), scale=st.sampled_from([0.1, 1.0, 30.0, 300.0]), wanted=st.floats(0.2, 0.8)
+)
 @settings(max_examples=25, deadline=None)
-def test_the_margin_is_met_on_random_tables(seed, single, values, wanted):
-    scores, attribute = table(seed, values=values)
-    first = torch.full((4, 1), wanted)
-    ratios = torch.cat([first, (1 - first) / (values - 1) * torch.ones(4, values - 1)], 1)
-    found = rba(scores, attribute, ratios, single=single)
+def test_the_margin_is_met_on_random_tables_of_any_scale(seed, single, scale, wanted):
+    scores, attribute = table(seed)
+    scores = scale * scores
+    ratios = torch.tensor([wanted, 1 - wanted]).expand(4, 2)
     if single:  # every row has a class, so not all classes can have a share that the rows themselves do not have
-        assert found.violations[1] <= found.violations[0]
-        ratios = (torch.bincount(attribute) / len(attribute)).expand(4, values)
-        found = rba(scores, attribute, ratios, single=True)
+        ratios = (torch.bincount(attribute) / len(attribute)).expand(4, 2)
+    watched = said_by(scores, single).sum(0) >= LEAST
+    found = rba(scores, attribute, ratios, single=single)
     assert found.violations[1] == 0
-    for row, r in zip(shares(found.scores.double(), attribute, values, single), ratios.tolist(), strict=True):
-        assert row is None or all(abs(s - w) <= 0.05 + 1e-6 for s, w in zip(row, r, strict=True))
+    for row, r, w in zip(shares(found.scores, attribute, 2, single), ratios.tolist(), watched.tolist(), strict=True):
+        assert not w or all(abs(s - wanted) <= 0.05 + 1e-6 for s, wanted in zip(row, r, strict=True))
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_what_is_counted_as_outside_is_outside(single):
+    for seed in range(20):  # small tables of three values: often impossible
+        scores, attribute = table(seed, n=80, values=3)
+        ratios = torch.tensor([0.6, 0.3, 0.1]).expand(4, 3)
+        watched = said_by(scores, single).sum(0) >= LEAST
+        found = rba(scores, attribute, ratios, single=single)
+        after = shares(found.scores, attribute, 3, single)
+        inside = [all(abs(s - r) <= 0.05 + 1e-6 for s, r in zip(row, (0.6, 0.3, 0.1), strict=True)) for row in after]
+        assert found.violations[1] == sum(bool(w) and not i for w, i in zip(watched, inside, strict=True))
+        assert found.violations[1] <= found.violations[0]
 
 
 def test_one_class_per_row_reaches_the_shares_of_the_rows():

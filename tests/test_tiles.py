@@ -40,6 +40,8 @@ def test_true_leakage_by_hand_and_by_an_attacker():
     assert true_leakage(torch.tensor(p)) == pytest.approx(by_hand)
     assert by_hand == pytest.approx(0.6659, abs=5e-5)  # the card's
     assert true_leakage(chances(Config(base="digits").ratios[:-1], 0.3)) == pytest.approx(0.6588, abs=5e-5)
+    both = [true_leakage(chances(Config(base=b).ratios, 0.3)) for b in ("fashion", "digits")]
+    assert both == pytest.approx([0.7526, 0.7489], abs=5e-5)
     big = load("tiles:base=digits,rows=20000,ratio=4")
     best = true_leakage(chances(Config(base="digits", ratio=(4.0,)).ratios[:-1], 0.3))
     assert dataset_leakage(big.y, big.bias[:, 0], attack=QUICK).value == pytest.approx(best, abs=0.015)

@@ -14,6 +14,7 @@ import tarfile
 import tempfile
 import urllib.error
 import urllib.request
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,7 +107,7 @@ def _get(file: Remote, path: Path, scratch: Path) -> None:
                 if got != file.sha256:
                     raise OSError(f"checksum {got[:12]}… instead of {file.sha256[:12]}…")
             return
-        except (OSError, subprocess.SubprocessError, tarfile.TarError, KeyError) as error:
+        except (OSError, subprocess.SubprocessError, tarfile.TarError, KeyError, EOFError, zlib.error) as error:
             troubles.append(f"{mirror}: {' '.join(str(error).split())}")
     raise UserError(f"could not get {file.name}: {'; '.join(troubles)}. By hand: put a file with SHA-256 {file.sha256} at {path}")
 

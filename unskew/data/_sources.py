@@ -52,6 +52,8 @@ class DataConfig:
             raise UserError("data.size, data.workers and data.memory must not be negative")
         if len(self.boxes) != 4 or self.blur <= 0:
             raise UserError("data.boxes names four columns (x0,y0,x1,y1), and data.blur must be above 0")
+        if self.mask and not self.hide:
+            raise UserError(f"data.mask={self.mask} says where to hide; say how with data.hide=blur or data.hide=black")
 
 
 def load(source: Any, cfg: DataConfig | None = None, **settings: Any) -> DataSet:
@@ -73,8 +75,10 @@ def load(source: Any, cfg: DataConfig | None = None, **settings: Any) -> DataSet
         data = from_torch(source, cfg)
     else:
         raise UserError(f"a source is a name, a path or a torch Dataset with a length, got {type(source).__name__}")
-    if cfg.hide and not isinstance(source, DataSet) and not data.paths:  # files were hidden from as they were read
+    if cfg.hide and not data.paths:  # what is in files was hidden as it was read
         data = _hide(data, cfg)
+    elif cfg.hide and isinstance(source, DataSet):
+        raise UserError("data.hide: give the table that the images are named in, not a data set made from it")
     if cfg.bias and tuple(cfg.bias) != data.bias_names:
         data = data.only_bias(cfg.bias)
     if not isinstance(source, DataSet):

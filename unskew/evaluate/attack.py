@@ -1,5 +1,6 @@
 """What a finished run leaks: fresh attackers on its logits, beside labels as often wrong, with noise on its embedding, and calibrated."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from unskew.evaluate.predict import predict
 from unskew.evaluate.rba import rba, training_ratios
 from unskew.measure.label_sets import label_sets
 from unskew.measure.leakage import (
+    SMALLEST,
     Amplification,
     Attack,
     LeakageCurve,
@@ -38,52 +40,90 @@ class LeakageConfig:
     attack: Attack | None = None
 
     def __post_init__(self) -> None:
-        if any(level <= 0 for level in self.noise):
+        if not all(0 < level < math.inf for level in self.noise):
             raise UserError("noise: every level must be above 0")
-        if self.alpha and self.alpha < 1:
+        if self.alpha != 0 and not 1 <= self.alpha < math.inf:
             raise UserError(f"alpha={self.alpha:g}: must be at least 1")
         if not 0 <= self.rba < 1:
             raise UserError(f"rba={self.rba:g}: the margin must lie in (0, 1)")
 
 
 def leakage_of(
-    logits: Tensor, data: DataSet, index: Tensor, cfg: LeakageConfig, seed: int, embedding: "Embedding | None" = None
+    logits: Tensor,
+    data: DataSet,
+    index: Tensor,
+    cfg: LeakageConfig,
+    seed: int,
+    *,
+    embedding: "Embedding | None" = None,
+    trained_on: DataSet | None = None,
 ) -> dict[str, Any]:
-    """Dataset and model leakage, the first at the model's F1, and their difference, for every bias column of these rows."""
+    """Dataset and model leakage, the first at the model's F1, and their difference, for every bias column of these rows.
+
+    A column that cannot be attacked says why; `trained_on` is the data whose training rows give the ratios of a calibration.
+    """
     if not data.bias_names:
         raise UserError(f"leakage needs a bias column and {data.name} has none; name one with --bias when training")
     found: dict[str, Any] = {}
     for k, name in enumerate(data.bias_names):
         progress.say(f"attacking {name}")
-        y, attribute = data.y[index], data.bias[index, k]
-        kept = torch.arange(len(index))
-        if cfg.alpha:
-            kept = balance(y, attribute, alpha=cfg.alpha, seed=seed).index
-        y, attribute, mine = y[kept], attribute[kept], logits[kept]
-        plain = dataset_leakage(y, attribute, attack=cfg.attack, seed=seed)
-        curve: LeakageCurve | None = None
-        levels: list[tuple[float, Tensor]] = []
-        if embedding is not None and cfg.noise:
-            levels = [(level, embedding.noisy(level, seed)[kept]) for level in sorted(cfg.noise)]
-            lowest = min(_f1(noisy, y) for _, noisy in levels)
-            curve = _label_curve(y, attribute, lowest, _f1(mine, y), cfg.attack, seed)
-        more = bias_amplification(mine, y, attribute, attack=cfg.attack, seed=seed, curve=curve)
-        found[name] = {"dataset": plain.value, **_told(more), "chance": plain.chance, "n": plain.n}
-        found[name]["intervals"] |= {"dataset": [plain.low, plain.high]}
-        found[name] |= {"missing": int((attribute < 0).sum()), "alpha": cfg.alpha or None, "rows": len(kept)}
-        if levels:
-            found[name]["randomisation"] = [
-                {
-                    "noise": level,
-                    **quality(noisy, y, seed),
-                    **_told(bias_amplification(noisy, y, attribute, attack=cfg.attack, seed=seed, curve=curve)),
-                }
-                for level, noisy in levels
-            ]
-        if cfg.rba:
-            found[name]["rba"] = _calibrated(mine, y, attribute, data, k, cfg, seed, curve)
-    first = found[data.bias_names[0]]
-    return {"leakage": first, **({"leakage_by_bias": found} if len(found) > 1 else {})}
+        try:
+            found[name] = _one_column(logits, data, index, k, cfg, seed, embedding, trained_on or data)
+        except UserError as error:
+            found[name] = {"reason": f"{name}: {error}"}
+    usable = [leak for leak in found.values() if "reason" not in leak]
+    if not usable:
+        raise UserError("; ".join(leak["reason"] for leak in found.values()))
+    return {"leakage": usable[0], **({"leakage_by_bias": found} if len(found) > 1 else {})}
+
+
+def _one_column(
+    logits: Tensor,
+    data: DataSet,
+    index: Tensor,
+    k: int,
+    cfg: LeakageConfig,
+    seed: int,
+    embedding: "Embedding | None",
+    trained_on: DataSet,
+) -> dict[str, Any]:
+    y, attribute = data.y[index], data.bias[index, k]
+    kept, reached = torch.arange(len(index)), None
+    if cfg.alpha:
+        balanced = balance(y, attribute, alpha=cfg.alpha, seed=seed)
+        if not any(ratio < math.inf for ratio in balanced.ratios):
+            raise UserError("every label lacks a value of it in these rows, so none can be balanced")
+        kept, reached = balanced.index, balanced.reached
+    y, attribute, mine = y[kept], attribute[kept], logits[kept]
+    _enough(attribute, data.bias_values[k])
+    plain = dataset_leakage(y, attribute, attack=cfg.attack, seed=seed)
+    more = bias_amplification(mine, y, attribute, attack=cfg.attack, seed=seed)
+    found = {"bias": data.bias_names[k], "dataset": plain.value, **_told(more), "chance": plain.chance, "n": plain.n}
+    found["intervals"] |= {"dataset": [plain.low, plain.high]}
+    found |= {"missing": int((attribute < 0).sum()), "alpha": cfg.alpha or None, "reached": reached, "rows": len(kept)}
+    if embedding is not None and cfg.noise:
+        levels = [(level, embedding.noisy(level, seed)[kept]) for level in sorted(cfg.noise)]
+        f1 = [_f1(noisy, y) for _, noisy in levels]
+        curve = _label_curve(y, attribute, min(f1), max(f1), cfg.attack, seed)
+        found["randomisation"] = [
+            {
+                "noise": level,
+                **quality(noisy, y, seed),
+                **_told(bias_amplification(noisy, y, attribute, attack=cfg.attack, seed=seed, curve=curve)),
+            }
+            for level, noisy in levels
+        ]
+    if cfg.rba:
+        found["rba"] = _calibrated(mine, y, attribute, data, k, cfg, seed, trained_on)
+    return found
+
+
+def _enough(attribute: Tensor, values: Sequence[str]) -> None:
+    """Every value that occurs must do so often enough for a balanced draw; said with its name."""
+    counts = attribute[attribute >= 0].bincount(minlength=len(values))
+    for count, value in zip(counts.tolist(), values, strict=True):
+        if 0 < count < SMALLEST:
+            raise UserError(f"value {value!r} has {count} rows, too rare to attack; at least {SMALLEST} are needed")
 
 
 def _f1(logits: Tensor, y: Tensor) -> float:
@@ -113,13 +153,20 @@ def _told(more: Amplification) -> dict[str, Any]:
 
 
 def _calibrated(
-    logits: Tensor, y: Tensor, attribute: Tensor, data: DataSet, k: int, cfg: LeakageConfig, seed: int, curve: LeakageCurve | None
+    logits: Tensor, y: Tensor, attribute: Tensor, data: DataSet, k: int, cfg: LeakageConfig, seed: int, trained_on: DataSet
 ) -> dict[str, Any]:
     """The run after RBA to the training rows' ratios: labels outside the margin before and after, quality, leakage."""
-    train = data.rows("train") if data.has("train") else torch.arange(len(data))
-    ratios = training_ratios(data.y[train], data.bias[train, k], len(data.classes), data.bias_sizes[k])
+    name, values = data.bias_names[k], data.bias_values[k]
+    known = trained_on.bias_values[trained_on.bias_index(name)]
+    strange = [v for v in values if v not in known]
+    if strange:
+        raise UserError(f"value {strange[0]!r} does not occur in the training rows, so it has no ratio to be calibrated to")
+    train = trained_on.rows("train")
+    column = trained_on.bias[train, trained_on.bias_index(name)]
+    ratios = training_ratios(trained_on.y[train], column, len(trained_on.classes), len(known))
+    ratios = ratios[:, [known.index(v) for v in values]]  # classes are in the run's order already, values may not be
     made = rba(logits, attribute, ratios, single=not data.multi_label, margin=cfg.rba)
-    more = bias_amplification(made.scores, y, attribute, attack=cfg.attack, seed=seed, curve=curve)
+    more = bias_amplification(made.scores, y, attribute, attack=cfg.attack, seed=seed)
     outside = {"outside_before": made.violations[0], "outside_after": made.violations[1]}
     return {"margin": cfg.rba, **outside, **quality(made.scores, y, seed), **_told(more)}
 

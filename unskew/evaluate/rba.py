@@ -6,16 +6,19 @@ r"""Reducing bias amplification (RBA): predictions moved as little as needed unt
 
 By Lagrange, the scores of a label are shifted by a number per attribute value, and decided as before:
 
-.. math::  \tilde s_{il} = s_{il} - \sum_v \mu_{lv} \big([a_i = v] - r_{lv} \mp \gamma\big), \qquad \mu_{lv} \ge 0
+.. math::  \tilde s_{il} = s_{il} - \sum_v \mu_{lv} \big([a_i = v] - b_{lv}\big), \qquad
+           b_{lv} = r_{lv} + \gamma,\ \mu_{lv} \ge 0 \quad \text{or} \quad b_{lv} = r_{lv} - \gamma,\ \mu_{lv} \le 0
 
 A larger mu takes the label from rows of value v and gives it to others, so the share falls steadily. Several labels per row: a label's
 constraints are its own, and each mu is the smallest that meets its bound, by bisection. One class per row: classes take rows from each
-other, so all mu move together, in shrinking steps against what is violated, and the best round is kept.
+other, so the shifts of all classes and values move together, in shrinking steps against what is violated, and the best round is kept.
+
+The shift of a row is chosen by its own attribute: calibrated scores need the attribute at test time, and tell it.
 
 Source: Zhao, Wang, Yatskar, Ordonez, Chang, "Men also like shopping", EMNLP 2017 (margin 0.05); a baseline of Wang et al., ICCV 2019.
 Differs: bisection (several labels) and shrinking steps (one class) in place of steps of a fixed size, so that the margin is met and not
-only approached; the attribute is given, not predicted together with the labels. Labels said for fewer than `least` rows are left alone,
-as in the paper.
+only approached; the attribute is given, not predicted together with the labels. Labels said for fewer than `least` rows before any shift
+are left alone, as in the paper.
 """
 
 from dataclasses import dataclass
@@ -58,18 +61,20 @@ def rba(
     moved = scores[known].double().clone()
     values = torch.nn.functional.one_hot(attribute[known], ratios.shape[1]).double()  # (n, V)
     ratios = ratios.double()
-    before = int(_violated(moved, values, ratios, single, margin, least).any(1).sum())
+    watched = _said(moved, single).sum(0) >= least
+    before = int(_violated(moved, values, ratios, single, margin, watched).any(1).sum())
+    size = float(moved.std()) or 1.0  # steps are in units of the scores
     best, fewest = moved.clone(), before  # shares that no decisions can have together never settle: the best round is kept
     for k in range(DUAL_ROUNDS if single else ROUNDS):
-        wrong = _violated(moved, values, ratios, single, margin, least)
+        wrong = _violated(moved, values, ratios, single, margin, watched)
         outside = int(wrong.any(1).sum())
         if outside < fewest:
             best, fewest = moved.clone(), outside
         if not outside:
             break
         if single:
-            off = _shares(_said(moved, single), values) - ratios
-            moved -= (k + 1) ** -0.5 * values @ torch.where(wrong, off, 0.0).T
+            off = (_shares(_said(moved, single), values) - ratios).nan_to_num(-1.0)  # a class that is never said is wanted more
+            moved -= size * (k + 1) ** -0.5 * values @ torch.where(wrong, off, 0.0).T
         else:
             for label, v in wrong.nonzero().tolist():
                 _meet(moved[:, label], values[:, v], float(ratios[label, v]), margin)
@@ -101,11 +106,10 @@ def _shares(said: Tensor, values: Tensor) -> Tensor:
     return (said.T @ values) / said.sum(0)[:, None]
 
 
-def _violated(scores: Tensor, values: Tensor, ratios: Tensor, single: bool, margin: float, least: int) -> Tensor:
-    """(L, V) booleans; a label that is hardly said has no share to speak of."""
-    said = _said(scores, single)
-    off = (_shares(said, values) - ratios).abs() > margin + 1e-9
-    return off & (said.sum(0) >= least)[:, None]
+def _violated(scores: Tensor, values: Tensor, ratios: Tensor, single: bool, margin: float, watched: Tensor) -> Tensor:
+    """(L, V) booleans; a label that is not said any more has no share, which is none within the margin either."""
+    near = (_shares(_said(scores, single), values) - ratios).abs() <= margin + 1e-9
+    return ~near & watched[:, None]
 
 
 def _meet(scores: Tensor, is_v: Tensor, wanted: float, margin: float) -> None:

@@ -76,6 +76,9 @@ def other_data(run: Run, source: Any) -> DataSet:
             raise
         data = load(source, dataclasses.replace(reading, bias=()))  # judged without groups
     known = record["data"]["classes"]
+    if data.multi_label != record["data"]["multi_label"]:
+        kinds = ("one class per row", "several labels per row")
+        raise UserError(f"{data.name} has {kinds[data.multi_label]}; {run.path} was trained for {kinds[not data.multi_label]}")
     strange = [c for c in data.classes if c not in known]
     if strange or list(data.shape) != record["data"]["shape"]:
         what = f"class {strange[0]!r}, which the run does not know" if strange else f"shape {data.shape}"
@@ -146,10 +149,15 @@ def evaluate(
         {"name": "evaluate", "run": str(run.path), "fingerprint": data.fingerprint, "split": split},
     )
     found = _judgement(run, data, table, split)
-    if leakage:
-        more = leakage_of(logits, data, index, asked, run.config["config"]["seed"], embedding)
-        found = dataclasses.replace(found, metrics={**found.metrics, **more})
     place = split if on is None else f"{split}-{data.fingerprint[:8]}"
+    if leakage:
+        trained_on = own_data(run) if rba and on is not None else data
+        more = leakage_of(
+            logits, data, index, asked, run.config["config"]["seed"], embedding=embedding, trained_on=trained_on
+        )  # fmt: skip
+    else:
+        more = _known_leakage(run, place)
+    found = dataclasses.replace(found, metrics={**found.metrics, **more})
     table.save(run.path / "predictions" / f"{place}.parquet")
     write_json(run.path / f"metrics-{place}.json", found.metrics)
     return found
@@ -165,10 +173,14 @@ def recall(run: Run, split: str = "test", on: Any = None) -> Judgement:
     if data.fingerprint != table.made_by.get("fingerprint"):
         raise UserError(f"{data.source} has changed since {run.path} was judged on it")
     found = _judgement(run, data, table, split)
-    saved = run.path / f"metrics-{split}.json"
+    return dataclasses.replace(found, metrics={**found.metrics, **_known_leakage(run, split)})
+
+
+def _known_leakage(run: Run, place: str) -> dict[str, Any]:
+    """What attackers found before on the same rows: they take minutes, so it is asked for once."""
+    saved = run.path / f"metrics-{place}.json"
     known = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else {}
-    told = {k: known[k] for k in ("leakage", "leakage_by_bias") if k in known}  # attackers take minutes: asked for once
-    return dataclasses.replace(found, metrics={**found.metrics, **told})
+    return {k: known[k] for k in ("leakage", "leakage_by_bias") if k in known}
 
 
 def _judgement(run: Run, data: DataSet, table: Table, split: str) -> Judgement:

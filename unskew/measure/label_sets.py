@@ -6,8 +6,8 @@ r"""Label sets: how good a model is when a row has several labels, over all labe
     F_1 = \frac1L \sum_l F_1^l, \qquad mAP = \frac1L \sum_l AP^l
 
 A label is said where its logit is above 0. P and R are precision and recall of the rows above the k-th distinct score. Labels that no
-row has, or that all have, are left out. Intervals: the 2.5 % and 97.5 % points of bootstrap draws of the rows, all labels of a row
-together.
+row has are left out. Intervals: the 2.5 % and 97.5 % points of bootstrap draws of the rows, all labels of a row together; a label that a
+draw does not hold is left out of that draw.
 
 Source: Wang et al., "Balanced datasets are not enough", ICCV 2019, section 4 (macro F1 and mAP); Efron, "Bootstrap methods", 1979.
 Differs: nothing.
@@ -47,9 +47,9 @@ def label_sets(logits: Tensor, y: Tensor, *, seed: int = 0, draws: int = DRAWS) 
             f"label sets need logits and labels of the same shape (N, L), got {tuple(logits.shape)}, {tuple(y.shape)}"
         )
     y = y.double()
-    seen = (y.min(0).values < y.max(0).values).nonzero().flatten()
+    seen = (y.sum(0) > 0).nonzero().flatten()
     nothing = {"n": 0.0, "f1": math.nan, "average_precision": math.nan}
-    if not len(seen) or not len(y):
+    if not len(seen):
         empty = (math.nan, math.nan)
         return LabelSets(math.nan, empty, math.nan, empty, tuple(dict(nothing) for _ in range(y.shape[1])), 0)
     n = len(y)
@@ -57,12 +57,13 @@ def label_sets(logits: Tensor, y: Tensor, *, seed: int = 0, draws: int = DRAWS) 
     counts = torch.zeros(draws + 1, n, dtype=torch.float64)
     counts[0] = 1  # the rows themselves, then the draws
     counts[1:].scatter_add_(1, drawn, torch.ones_like(drawn, dtype=torch.float64))
-    f1 = weighted_f1((logits[:, seen] > 0).double(), y[:, seen], counts)  # (draws + 1, judged)
+    held = counts @ y[:, seen] > 0  # (draws + 1, judged)
+    f1 = weighted_f1((logits[:, seen] > 0).double(), y[:, seen], counts)
     ap = torch.stack([weighted_average_precision(logits[:, k].double(), y[:, k], counts) for k in seen.tolist()], 1)
     per_label = [dict(nothing) for _ in range(y.shape[1])]
     for place, k in enumerate(seen.tolist()):
         per_label[k] = {"n": float(y[:, k].sum()), "f1": float(f1[0, place]), "average_precision": float(ap[0, place])}
-    (f1_value, f1_interval), (ap_value, ap_interval) = _summary(f1), _summary(ap)
+    (f1_value, f1_interval), (ap_value, ap_interval) = _summary(f1, held), _summary(ap, held)
     return LabelSets(f1_value, f1_interval, ap_value, ap_interval, tuple(per_label), len(seen))
 
 
@@ -100,14 +101,14 @@ def by_bias(logits: Tensor, y: Tensor, bias: Tensor, num_values: int) -> list[li
         "n": true,
         "recall": share(hit, true),
         "false_alarms": share(said - hit, rows[:, None] - true),
-        "f1": share(2 * hit, said + true),
+        "f1": torch.where(true > 0, share(2 * hit, said + true), undefined),  # as over all rows: no row has it, nothing to find
     }
     return [[{k: float(t[v, label]) for k, t in tables.items()} for v in range(num_values)] for label in range(y.shape[1])]
 
 
-def _summary(table: Tensor) -> tuple[float, tuple[float, float]]:
-    """Mean over labels of the first row, and the interval of the same mean over the other rows."""
-    means = table.mean(1)
+def _summary(table: Tensor, held: Tensor) -> tuple[float, tuple[float, float]]:
+    """Mean over the labels held by the first row, and the interval of the same mean over the other rows."""
+    means = torch.where(held, table, 0.0).sum(1) / held.sum(1).clamp(min=1)
     if len(means) == 1:
         return float(means[0]), (math.nan, math.nan)
     low, high = means[1:].quantile(torch.tensor([0.025, 0.975], dtype=means.dtype)).tolist()

@@ -120,6 +120,8 @@ def dataset_leakage_at(
     labels: Tensor, attribute: Tensor, f1: float, *, attack: Attack | None = None, seed: int = 0, spread: float = 0.03
 ) -> Leakage:
     """lambda_D(F1): a line through the leakage of labels corrupted to F1 - spread, F1 and F1 + spread, read at F1."""
+    if math.isnan(f1):
+        raise UserError("no label occurs in these rows, so F1 and what leaks at it are undefined")
     if not 0 <= f1 <= 1:
         raise UserError(f"F1 must lie in [0, 1], got {f1}")
     attack = attack or Attack()
@@ -166,6 +168,8 @@ def dataset_leakage_curve(
 ) -> LeakageCurve:
     """The leakage of labels corrupted to each of these F1."""
     truth, single = _as_sets(labels), torch.as_tensor(labels).ndim == 1
+    if not bool((truth.sum(0) > 0).any()):
+        raise UserError("no label occurs in these rows, so F1 and what leaks at it are undefined")
     points = []
     for k, wanted in enumerate(sorted({min(max(v, 0.0), 1.0) for v in f1})):
         share = corruption_share(truth, wanted, single, seed_of(seed, "corruption", k)) if wanted < 1 else 0.0
@@ -252,6 +256,7 @@ def _leak(
         note = f"labels cannot be made as wrong as F1 {at:.3f}; read at {min(max(at, min(f1)), max(f1)):.3f}"
         at = min(max(at, min(f1)), max(f1))
     value, error = _read(found.view(len(sets), -1), torch.tensor(f1), at)
+    value = max(value, 0.5) if len(values) == 2 else value  # a line may run below what folding about one half allows
     shrunk = (min(max(value, 0.0), 1.0) * pooled + 1) / (pooled + 2)  # an attacker that is always right is not certain
     error = math.hypot(error, math.sqrt(shrunk * (1 - shrunk) / pooled))
     return Leakage(

@@ -13,8 +13,9 @@ c           --model          the task's own loss; `class_weights` for several la
 ==========  ===============  ====================================================================================================
 
 `conditional=true` shows the critic the labels too: what it may not guess is the attribute given the labels, so what labels tell by
-themselves may stay. Rows without an attribute value train the task and not the critic. The mask starts open (0.95) and multiplies the
-normalised image: what it removes becomes the mean colour. Attribute-balanced batches: `train.sampler=balanced`.
+themselves may stay. Rows without an attribute value train the task and not the critic. Attribute-balanced batches:
+`train.sampler=balanced`, which draws none of those rows. The mask starts open (0.95) and multiplies the normalised image: what it
+removes becomes the mean colour.
 
 Source: Wang, Zhao, Yatskar, Chang, Ordonez, "Balanced datasets are not enough", ICCV 2019, section 5; released code for sizes and
 numbers (lambda 2 for COCO, 1 for imSitu; at the image lambda 5, beta 0.1).
@@ -27,6 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unskew import engine
@@ -34,12 +36,12 @@ from unskew.data._dataset import DataSet
 from unskew.errors import UserError
 from unskew.losses import task_loss
 from unskew.methods._base import Method
-from unskew.methods._bias_heads import bias_loss
 from unskew.methods._mask import Mask
 from unskew.models._base import Model
 from unskew.nn import GradientReversal, share_statistics
 from unskew.records import Batch, Facts
 
+BETA, CHANNELS = 0.1, (32, 64, 64, 128, 128)
 FEWEST = 5  # training rows of an attribute value below which a critic of it means nothing
 
 
@@ -47,10 +49,10 @@ FEWEST = 5  # training rows of an attribute value below which a critic of it mea
 class AdversarialConfig:
     at: str = ""  # image, or a layer; the last before the head by default
     lambda_: float = 1.0
-    beta: float = 0.1  # price of what the mask removes
+    beta: float = BETA  # price of what the mask removes
     warmup: float = 0.0  # epochs
     hidden: tuple[int, ...] = (300, 300, 300)
-    mask_channels: tuple[int, ...] = (32, 64, 64, 128, 128)  # of the U-Net, level by level
+    mask_channels: tuple[int, ...] = CHANNELS  # of the U-Net, level by level
     conditional: bool = False
     class_weights: bool = False
 
@@ -59,6 +61,8 @@ class AdversarialConfig:
             raise UserError("adversarial: every layer of hidden and of mask_channels needs at least one unit")
         if self.lambda_ < 0 or self.beta < 0 or self.warmup < 0:
             raise UserError("adversarial: lambda_, beta and warmup must not be negative")
+        if self.at != "image" and (self.beta != BETA or self.mask_channels != CHANNELS):
+            raise UserError("adversarial: beta and mask_channels are of the mask; say at=image too")
 
 
 class Adversarial(Method):
@@ -73,6 +77,8 @@ class Adversarial(Method):
         super().__init__(cfg, facts, make_model)
         if not isinstance(self.model, Model):
             raise UserError("adversarial needs a network with named layers")
+        if cfg.class_weights and not facts.multi_label:
+            raise UserError("adversarial: class_weights is for several labels per row")
         self.mask = Mask(facts.shape, cfg.mask_channels) if cfg.at == "image" else None
         self.model.eval()
         with torch.no_grad():
@@ -102,7 +108,7 @@ class Adversarial(Method):
                 )
             missing = int((column < 0).sum())
             if missing:
-                notes.append(f"{missing} of {len(train)} training rows have no {name}: they train the task and not the critic")
+                notes.append(f"{missing} of {len(train)} training rows have no {name}: its critic does not see them")
         return tuple(notes)
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
@@ -115,18 +121,32 @@ class Adversarial(Method):
             read, logits = x, self.model(x)
         else:
             read, logits = self.model.both(x, self.cfg.at)
-        weight = self.class_weight if self.cfg.class_weights and self.facts.multi_label else None
+        weight = self.class_weight if self.cfg.class_weights else None
         task = task_loss(logits, batch.y, weight)
         terms["task"] = batch.mean(task)
         warm = self.training and float(self.rows_seen) < self.cfg.warmup * self.facts.rows
         if self.training:
             self.rows_seen += self._rows(batch)
         read = read.detach() if warm else self.reverse(read)
-        told = self._told(batch)
-        terms["critic"] = bias_loss(
-            [critic(read, told) for critic in self.critics], list(batch.need("bias").unbind(1)), batch.weight
-        )
+        columns = batch.need("bias").unbind(1)
+        terms["critic"] = torch.stack(
+            [self._guess(critic, read, b, batch) for critic, b in zip(self.critics, columns, strict=True)]
+        ).sum()
         return terms
+
+    def _guess(self, critic: nn.Module, read: Tensor, b: Tensor, batch: Batch) -> Tensor:
+        """Mean cross-entropy of one critic over the rows whose value is known; the others do not even enter its batch statistics."""
+        known = (b >= 0).nonzero().flatten()
+        rows = float(engine.global_sum(read.new_tensor(float(len(known)))))
+        if rows < 2:  # nothing to learn from in the whole batch; a zero that every process can differentiate
+            return 0 * read.sum() + 0 * sum(p.sum() for p in critic.parameters())
+        told = self._told(batch)
+        ce = F.cross_entropy(critic(read[known], None if told is None else told[known]), b[known], reduction="none")
+        if batch.weight is not None:
+            ce = ce * batch.weight[known]
+        # Processes are averaged by their share of the batch's rows, of which the known ones are a part.
+        share = engine.global_sum(read.new_tensor(float(len(b)))) / len(b)
+        return ce.sum() / rows * share
 
     def predict(self, x: Tensor) -> Tensor:
         return super().predict(x if self.mask is None else self.mask(x) * x)

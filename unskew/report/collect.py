@@ -14,8 +14,10 @@ from unskew.evaluate.run import Judgement, recall, trained_method
 from unskew.records import Estimate, Groups, Run
 from unskew.report.pictures import picture, thumbnails
 
+FEW = 10  # rows with a label below which its F1 is marked
 PICTURES = 12  # of each kind in a gallery
 MOST_COLUMNS = 40  # of a heat map
+OF_SETS = ("plain", "group_mean", "worst_group")  # what the others say is about one class per row
 AVERAGES = ("plain", "class_balanced", "group_mean", "worst_group", "aligned", "conflicting", "unbiased")
 
 
@@ -62,11 +64,22 @@ def collect(run: Run, on: Any = None) -> dict[str, Any]:
     }
 
 
+def leakage_notes(leak: dict[str, Any]) -> list[str]:
+    """What a reader of one column's leakage must know."""
+    notes = [leak["note"]] if leak.get("note") else []
+    if leak.get("alpha"):
+        notes.append(
+            f"attacked on {leak['rows']} rows in which no label has one value over {leak['reached']:.3g} times as often as another"
+        )
+    return notes
+
+
 def label_table(found: Judgement) -> list[dict[str, Any]]:
     """Labels of a multi-label task, those whose F1 differs most between the values of a bias first."""
     rows = []
     for row in found.metrics.get("per_label", []):
-        known = [[c["f1"] for c in cells.values() if not math.isnan(c["f1"])] for cells in row.get("by_bias", {}).values()]
+        # A cell of a few rows differs by luck: it is shown, but decides no order.
+        known = [[c["f1"] for c in cells.values() if c["n"] >= FEW] for cells in row.get("by_bias", {}).values()]
         rows.append({**row, "gap": max((max(f) - min(f) for f in known if len(f) > 1), default=math.nan)})
     return sorted(rows, key=lambda r: (math.isnan(r["gap"]), -r["gap"] if not math.isnan(r["gap"]) else 0.0))
 
@@ -81,10 +94,11 @@ def mask_pictures(run: Run, found: Judgement) -> dict[str, Any]:
         return {}
     rows = found.rows[torch.linspace(0, len(found.rows) - 1, min(PICTURES, len(found.rows))).long()]
     open_share: list[Tensor] = []
+    dtype = next(mask.parameters()).dtype
     with torch.inference_mode():
-        for _, x in rows_in_order(data, found.rows[:2000], 256):
+        for _, x in rows_in_order(data, found.rows[:2000], 256, dtype=dtype):
             open_share.append(mask(x).mean((1, 2, 3)))
-        index, x = next(rows_in_order(data, rows, len(rows)))
+        index, x = next(rows_in_order(data, rows, len(rows), dtype=dtype))
         m = mask(x)
         low, high = x.amin((1, 2, 3), keepdim=True), x.amax((1, 2, 3), keepdim=True)
 
@@ -106,6 +120,7 @@ def verdict(groups: Groups, multi_label: bool = False) -> str:
     names = " and ".join(groups.bias_names)
     if multi_label:
         span = ", ".join(f"{percent(c.accuracy)} for {_values(groups, c.bias)}" for c in groups.cells[:6]) if names else ""
+        span += f" and {len(groups.cells) - 6} more groups" if names and len(groups.cells) > 6 else ""
         return f"Rows have several labels: {right}{': ' + span if span else ''}."
     if not names:
         worst = min(groups.cells, key=lambda c: c.accuracy)

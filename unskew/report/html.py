@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from unskew.report import charts
-from unskew.report.collect import AVERAGES, percent
+from unskew.report.collect import AVERAGES, OF_SETS, leakage_notes, percent
 
 _HERE = Path(__file__).parent
 MEANING = {
@@ -43,11 +43,13 @@ def render(content: dict[str, Any]) -> str:
         runs=runs,
         version=content["unskew"],
         style=style(),
-        averages=[a for a in AVERAGES if not (sets and all(a in run["metrics"]["undefined"] for run in runs))],
+        averages=OF_SETS if sets else AVERAGES,
+        notes=leakage_notes,
         randomised=any(run["metrics"].get("leakage", {}).get("randomisation") for run in runs),
         meaning=MEANING,
         loss=Markup(charts.curves(runs, "train")),
         accuracy=Markup(charts.curves(runs, "val")),
+        plane_bias=next((run["metrics"]["leakage"].get("bias", "") for run in runs if "leakage" in run["metrics"]), ""),
         plane=Markup(charts.plane(charts.plane_points(runs))),
         isnan=lambda v: v is None or math.isnan(v),
     )  # fmt: skip

@@ -5,14 +5,18 @@ from typing import Any
 
 from unskew.evaluate.run import Judgement
 from unskew.records import Groups
-from unskew.report.collect import AVERAGES, percent, verdict
+from unskew.report.collect import AVERAGES, OF_SETS, leakage_notes, percent, verdict
 from unskew.report.html import MEANING
 
 
 def group_table(found: Judgement) -> str:
     groups = found.groups
-    lines = [verdict(groups, found.data.multi_label), *(f"{n}: {verdict(g)}" for n, g in found.by_bias.items()), ""]
-    for name in AVERAGES:
+    lines = [
+        verdict(groups, found.data.multi_label),
+        *(f"{n}: {verdict(g, found.data.multi_label)}" for n, g in found.by_bias.items()),
+        "",
+    ]
+    for name in OF_SETS if found.data.multi_label else AVERAGES:
         e = getattr(groups, name)
         shown = (
             f"{percent(e.value):>9}  [{percent(e.low)}, {percent(e.high)}]  n {e.n}"
@@ -39,20 +43,24 @@ def group_table(found: Judgement) -> str:
 
 def leakage_line(name: str, leak: dict[str, Any]) -> str:
     """Leakage and amplification of one bias column in a sentence."""
+    if "reason" in leak:
+        return f"leakage of {leak['reason']}"
     low, high = leak["intervals"]["amplification"]
     return (
         f"leakage of {name}: {percent(leak['model'])} from the logits, {percent(leak['dataset_at_f1'])} from labels as often wrong "
         f"(F1 {percent(leak['f1'])}), {percent(leak['dataset'])} from true labels, chance {percent(leak['chance'])}; amplification "
         f"{100 * leak['amplification']:.1f} points [{100 * low:.1f}, {100 * high:.1f}]"
+        + "".join(f"; {note}" for note in leakage_notes(leak))
     )
 
 
 def _more_leakage(leak: dict[str, Any]) -> list[str]:
     """The lines of noise on the embedding and of calibration, where they were asked for."""
-    told = [(f"  with noise {r['noise']:g}", r) for r in leak.get("randomisation", [])]
+    told = [(f"  with noise {r['noise']:g} on the embedding", r) for r in leak.get("randomisation", [])]
     if "rba" in leak:
         c = leak["rba"]
-        told.append((f"  calibrated ({c['outside_before']} labels outside the margin before, {c['outside_after']} after)", c))
+        outside = f"{c['outside_before']} labels outside the margin before, {c['outside_after']} after"
+        told.append((f"  calibrated by each row's true value, which its scores then tell ({outside})", c))
     lines = []
     for words, r in told:
         low, high = r["intervals"]["amplification"]
