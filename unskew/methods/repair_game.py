@@ -60,7 +60,7 @@ class RepairGame(Method):
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         ce = task_loss(self.predict(batch.x), batch.y)
         if self.training:
-            self._read.append((batch.index, batch.y, ce.detach().double()))
+            self._read.append((batch.index, batch.y, ce.detach().to(self.omega)))
         w = self.omega[batch.index].sigmoid().to(ce)
         return {"weighted_ce": batch.mean(w / self._mean_weight().to(ce) * ce)}
 
@@ -74,7 +74,7 @@ class RepairGame(Method):
         """(C,) sums of the weights; a row that was not drawn yet has omega 0 and weighs a half."""
         drawn = self.omega.sigmoid() * self.seen
         sums = torch.zeros_like(self.counts).index_add_(0, self.label, drawn)
-        visited = torch.zeros_like(self.counts).index_add_(0, self.label, self.seen.double())
+        visited = torch.zeros_like(self.counts).index_add_(0, self.label, self.seen.to(self.counts))
         return sums + 0.5 * (self.counts - visited).clamp(min=0)
 
     def _mean_weight(self) -> Tensor:
