@@ -24,7 +24,7 @@ from unskew.measure.leakage import Leakage, LeakageCurve
 ROOT = Path(__file__).parent.parent
 PLAIN = ["train.batch=128", "optim.name=adam", "model.dropout=0"]
 BASE = [*PLAIN, "train.steps=1410", "optim.lr=0.003"]  # 15 epochs of 12,000 rows
-FINE = [*PLAIN, "train.steps=752", "optim.lr=0.001"]  # 8
+FINE = [*PLAIN, "train.steps=752", "optim.lr=0.001", "optim.schedule=cosine"]  # 8
 CRITIC = [*FINE, "method.warmup=1", "train.sampler=balanced"]
 # At the image the critic is told the labels, so that hiding objects gains nothing; a weaker critic never moves the mask.
 IMAGE = ["method.at=image", "method.lambda_=3", "method.beta=0.3", "method.conditional=true", "method.mask_channels=16,32,32"]

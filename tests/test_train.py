@@ -94,6 +94,11 @@ def test_given_again_it_does_nothing_and_another_run_is_refused(tmp_path):
     assert (tmp_path / "r" / "model.safetensors").stat().st_mtime_ns == before
     with pytest.raises(UserError, match=r"holds another run \(config.train.batch is 64 there and 32 here\)"):
         package.train("toy", out=tmp_path / "r", settings=SMALL | {"train.batch": 32})
+    record = json.loads((tmp_path / "r" / "config.json").read_text())
+    del record["config"]["data"]["keep"], record["config"]["method"]["class_weights"]  # made before these settings existed
+    (tmp_path / "r" / "config.json").write_text(json.dumps(record))
+    package.train("toy", out=tmp_path / "r", settings=SMALL)
+    assert (tmp_path / "r" / "model.safetensors").stat().st_mtime_ns == before
 
 
 def test_the_seed_decides_everything(tmp_path):

@@ -391,12 +391,22 @@ def _claim(out: Path, record: dict[str, Any]) -> Run | None:
         return None
     there = Run(out).config
     ours = json.loads(dumps(record))
+    # A setting that did not exist when the run was made had the effect of its default.
+    default = config.flat(RunConfig()) | {"method": dataclasses.asdict(method_class(record["config"]["method_name"]).Config())}
+    there["config"] = _filled(there["config"], json.loads(dumps(default)))
     for key in _IDENTITY:
         if there.get(key) != ours[key]:
             raise UserError(
                 f"{out} holds another run ({_difference(there.get(key), ours[key], key)}); choose another --out, or remove it"
             )
     return Run(out) if Run(out).finished else None
+
+
+def _filled(given: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+    """`given` with what it lacks of `default`, table by table."""
+    return default | {
+        k: _filled(v, default[k]) if isinstance(v, dict) and isinstance(default.get(k), dict) else v for k, v in given.items()
+    }
 
 
 def _difference(there: Any, ours: Any, name: str) -> str:
