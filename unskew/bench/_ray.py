@@ -24,6 +24,7 @@ def on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str
     if started_here:
         ray.init(address=address or None, log_to_driver=False, configure_logging=False)
     columns, split = list(suite.table["columns"]), suite.table.get("split", "test")
+    leakage = bool(suite.table.get("leakage", False))
     run = ray.remote(num_cpus=1, max_retries=RETRIES)(_remote)
     folders: dict[str, Any] = {}  # of shared runs, packed, by id
     failed: list[str] = []
@@ -35,7 +36,7 @@ def on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str
                     shared = {
                         n.rpartition("-shared-")[2]: folders.get(n) or ray.put(_packed(out / "runs" / n)) for n in task.needs
                     }
-                    waiting[run.remote(task.json(), columns, split, list(shared), *shared.values())] = task
+                    waiting[run.remote(task.json(), columns, split, leakage, list(shared), *shared.values())] = task
                 while waiting:
                     (done,), _ = ray.wait(list(waiting), num_returns=1)
                     task = waiting.pop(done)
@@ -59,7 +60,7 @@ def on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str
 
 
 def _remote(
-    task: dict[str, Any], columns: list[str], split: str, names: list[str], *packed: bytes
+    task: dict[str, Any], columns: list[str], split: str, leakage: bool, names: list[str], *packed: bytes
 ) -> tuple[dict[str, Any], bytes]:
     """Work in a folder of the worker's own; a shared run's folder travels as bytes."""
     import torch
@@ -72,7 +73,7 @@ def _remote(
         for name, folder in zip(names, packed, strict=True):
             shared[name] = str(_unpacked(folder, Path(scratch) / f"shared-{name}"))
         place = Path(scratch) / "run"
-        found = work(task, place, columns, split, shared)
+        found = work(task, place, columns, split, shared, leakage)
         return found, _packed(place) if task["shared"] else b""
 
 

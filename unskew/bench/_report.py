@@ -93,9 +93,9 @@ def _published(suite: Suite, table: pl.DataFrame | None, data: str, at: str, nam
     entry, method = suite.part("data")[data], suite.part("method")[name]
     if table is None or not metric or not method.get("published"):
         return math.nan, math.nan
+    setting = method.get("published_at", "{at}").format(at=entry.get("at", {}).get(at, at))
     wanted = {
-        "method": method["published"], "dataset": entry.get("published", data), "bias_setting": entry.get("at", {}).get(at, at),
-        "metric": metric,
+        "method": method["published"], "dataset": entry.get("published", data), "bias_setting": setting, "metric": metric,
     }  # fmt: skip
     found = table.filter(*(pl.col(k) == v for k, v in wanted.items()))
     if found.is_empty():

@@ -29,12 +29,12 @@ from unskew.errors import UserError, suggest
 from unskew.train.run import read_settings
 
 HERE = Path(__file__).parent
-TOP = {"title", "published", "seeds", "columns", "baseline", "settings", "scale", "data", "shared", "method", "split"}
+TOP = {"title", "published", "seeds", "columns", "baseline", "settings", "scale", "data", "shared", "method", "split", "leakage"}
 PARTS = {
-    "scale": {"seeds", "settings", "vars", "only", "methods"},
+    "scale": {"seeds", "settings", "vars", "only"},
     "data": {"source", "model", "settings", "published", "at", "scale"},
     "shared": {"method", "model", "settings", "scale"},
-    "method": {"method", "model", "settings", "published", "scale"},
+    "method": {"method", "model", "settings", "published", "published_at", "scale"},
 }
 
 

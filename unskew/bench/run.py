@@ -86,6 +86,7 @@ def request(suite: Suite, task: Task, out: Path) -> Path:
             "columns": list(suite.table["columns"]),
             "split": suite.table.get("split", "test"),
             "shared": shared,
+            "leakage": bool(suite.table.get("leakage", False)),
         },
     )
     return path

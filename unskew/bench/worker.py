@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from unskew import __version__
+from unskew.errors import UserError, suggest
 from unskew.files import write_json
+from unskew.records import Run
 
 
-def work(task: dict[str, Any], place: Path, columns: list[str], split: str, shared: dict[str, str]) -> dict[str, Any]:
+def work(
+    task: dict[str, Any], place: Path, columns: list[str], split: str, shared: dict[str, str], leakage: bool = False
+) -> dict[str, Any]:
     """Train, judge, and give what is reported. Given again after an interruption, the training goes on where it stopped."""
     from unskew.evaluate.run import evaluate
     from unskew.stages import train
@@ -32,35 +36,32 @@ def work(task: dict[str, Any], place: Path, columns: list[str], split: str, shar
         "versions": run.config["versions"],
     }
     if not task["shared"]:
-        metrics = evaluate(run, split=split).metrics
+        metrics = evaluate(run, split=split, leakage=leakage).metrics
         found["figures"] = {name: _figure(metrics, run, name) for name in columns}
     return found
 
 
-def _figure(metrics: dict[str, Any], run: Any, name: str) -> float | None:
-    """A figure of evaluate's JSON by its name; `SPLIT.name` is that of another split."""
+def _figure(metrics: dict[str, Any], run: Run, name: str) -> float | None:
+    """A figure of evaluate's JSON by its name: `plain`, `leakage.model` inside a table, `test_biased.plain` of another split."""
     from unskew.evaluate.run import evaluate
 
-    split, dot, key = name.rpartition(".")
-    if dot:
-        metrics = evaluate(run, split=split).metrics
-    if key not in metrics:
-        from unskew.errors import UserError
-
-        raise UserError(f"evaluate gives no figure {key!r}")
-    value = metrics[key]
+    part, dot, key = name.rpartition(".")
+    table = metrics if not dot else metrics[part] if part in metrics else evaluate(run, split=part).metrics
+    if key not in table:
+        raise UserError(f"evaluate gives no figure {name!r}{suggest(key, table)}")
+    value = table[key]
     return None if value is None else float(value)
 
 
 def main(asked: Path) -> None:
     request = json.loads(asked.read_text(encoding="utf-8"))
-    found = work(request["task"], Path(request["place"]), request["columns"], request["split"], request["shared"])
+    found = work(
+        request["task"], Path(request["place"]), request["columns"], request["split"], request["shared"], request["leakage"]
+    )
     write_json(Path(request["result"]), found)
 
 
 if __name__ == "__main__":
-    from unskew.errors import UserError
-
     try:
         main(Path(sys.argv[1]))
     except UserError as error:
