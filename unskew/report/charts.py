@@ -43,7 +43,7 @@ def curves(runs: list[dict[str, Any]], kind: str) -> str:
         .encode(
             x=alt.X("step:Q", title="step"),
             y=y,
-            color=alt.Color("series:N", title=None, legend=alt.Legend(orient="top", columns=2)),
+            color=alt.Color("series:N", title=None, legend=alt.Legend(orient="top", columns=2, labelLimit=400)),
         )
     )
     return svg(chart)
@@ -71,7 +71,7 @@ def plane(points: list[dict[str, Any]]) -> str:
     if not points:
         return ""
     x = alt.X("f1:Q", title="macro F1", scale=alt.Scale(zero=False), axis=alt.Axis(format=".2f"))
-    colour = alt.Color("run:N", title=None, legend=alt.Legend(orient="right"))
+    colour = alt.Color("run:N", title=None, legend=alt.Legend(orient="right", labelLimit=400))
     base = alt.Chart(alt.Data(values=points), width=460, height=280)
     title = alt.Y("delta:Q", title="amplification", axis=alt.Axis(format=".2f"))
     bars = base.mark_rule(opacity=0.5).encode(x=x, y=alt.Y("low:Q", title="amplification"), y2="high:Q", color=colour)

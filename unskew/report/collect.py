@@ -36,7 +36,7 @@ def collect(run: Run, on: Any = None) -> dict[str, Any]:
     found = recall(run, split, on)
     cfg = run.config
     return {
-        "verdict": verdict(found.groups, found.data.multi_label),
+        "verdict": verdict(found.groups, found.data.multi_label) + leakage_verdict(found.metrics.get("leakage")),
         "method": cfg["config"]["method_name"],
         "model": cfg["config"]["model_name"],
         "seed": cfg["config"]["seed"],
@@ -62,6 +62,20 @@ def collect(run: Run, on: Any = None) -> dict[str, Any]:
         "settings": cfg["config"],
         "card": registry.card("methods", cfg["config"]["method_name"]),
     }
+
+
+def leakage_verdict(leak: dict[str, Any] | None) -> str:
+    """What attackers found, in a sentence behind the verdict."""
+    if not leak:
+        return ""
+    low, high = leak["intervals"]["amplification"]
+    name = leak.get("bias", "the bias")
+    figures = f"{100 * leak['amplification']:.1f} points beyond labels as often wrong, 95 % interval {100 * low:.1f} to {100 * high:.1f}"
+    if low > 0:
+        return f" It amplifies {name}: its logits tell {figures}."
+    if high < 0:
+        return f" It tells less of {name} than its labels: {figures}."
+    return f" No sign that it amplifies {name}: {figures}."
 
 
 def leakage_notes(leak: dict[str, Any]) -> list[str]:
