@@ -63,6 +63,13 @@ def test_the_plan_has_every_run_with_its_settings(suite):
     assert [t.id for t in plan(read(str(suite)), "smoke", seeds=1, only=["erm"])] == ["toy-s0-erm"]
 
 
+def test_a_method_asked_for_leaves_the_scales_data_sets_as_they_are():
+    assert [t.id for t in plan(read("pgd-table1"), "smoke", only=["erm"])] == ["colored-mnist-0.99-s0-erm"]
+    assert [t.id for t in plan(read("pgd-table1"), "smoke", only=["erm", "0.95"])] == ["colored-mnist-0.95-s0-erm"]
+    with pytest.raises(UserError, match="--only erv: pgd-table1 has no such method"):
+        plan(read("pgd-table1"), "smoke", only=["erv"])
+
+
 WRONG = {
     "[method.erm]": ("[method.erv]", "toy.toml:18: no method 'erv'; did you mean 'erm'"),
     "steps = 10": ("log_every = 10", "has no budget: give train.epochs or train.steps"),

@@ -144,7 +144,8 @@ def plan(
         raise UserError(f"{suite.name} has no scale {scale!r}{suggest(scale, scales)}")
     chosen = scales[scale]
     count = seeds or int(chosen.get("seeds", suite.table.get("seeds", 1)))
-    wanted = _only(suite, list(only) or list(chosen.get("only", [])))
+    asked, usual = _only(suite, list(only)), _only(suite, list(chosen.get("only", [])))
+    wanted = {kind: asked[kind] or usual[kind] for kind in asked}  # a method asked for leaves the scale's data sets as they are
     tasks: list[Task] = []
     for data, entry in suite.part("data").items():
         if wanted["data"] and data not in wanted["data"]:
