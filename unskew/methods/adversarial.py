@@ -15,7 +15,7 @@ c           --model          the task's own loss; `class_weights` for several la
 `conditional=true` shows the critic the labels too: what it may not guess is the attribute given the labels, so what labels tell by
 themselves may stay. Rows without an attribute value train the task and not the critic. Attribute-balanced batches:
 `train.sampler=balanced`, which draws none of those rows. The mask starts open (0.95) and multiplies the normalised image: what it
-removes becomes the mean colour.
+removes becomes the mean colour. With a mask, use no warm-up: a critic that is sure already has hardly a gradient to reverse.
 
 Source: Wang, Zhao, Yatskar, Chang, Ordonez, "Balanced datasets are not enough", ICCV 2019, section 5; released code for sizes and
 numbers (lambda 2 for COCO, 1 for imSitu; at the image lambda 5, beta 0.1).
