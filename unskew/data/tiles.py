@@ -83,8 +83,8 @@ class Config:
 def chances(ratios: Tensor, presence: float) -> Tensor:
     """(2, K): chance of each object for either attribute value.
 
-    >>> chances(torch.tensor([3.0]), 0.3).flatten().tolist()
-    [0.15, 0.45]
+    >>> chances(torch.tensor([3.0]), 0.25).flatten().tolist()
+    [0.125, 0.375]
     """
     first = 2 * presence / (1 + ratios.double())
     return torch.stack([first, ratios * first])
