@@ -14,6 +14,7 @@ Differs: only training rows are weighted. See the cards of repair_game and of th
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import polars as pl
@@ -48,7 +49,7 @@ def train(stage: Stage, cfg: Config) -> Run:
         given = {"phi": ",".join(cfg.phi), "strategy": cfg.strategy, "keep": cfg.keep, **rate}
         return stage.run(stage.out, "erm", weights=stage.repair(stage.beside("weights.parquet"), "repair", given))
     last = {"select__rule": "last", "select__patience": 0}
-    game = Run(stage.out.parent / cfg.game) if cfg.game else stage.run(stage.beside("game"), "repair_game", **last, **rate)
+    game = Run(Path(cfg.game)) if cfg.game else stage.run(stage.beside("game"), "repair_game", **last, **rate)
     rows = data.rows("train")
     w = trained_method(game).get_buffer("omega").float().sigmoid()[rows]
     kept = select(w, data.y[rows], cfg.strategy, keep=cfg.keep)
