@@ -1,11 +1,10 @@
 """The verb `train`: from a source and a method's name to a run folder, resumable at any moment."""
 
 import dataclasses
-import json
 import platform
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,6 +28,7 @@ from unskew.files import dumps, write_json
 from unskew.methods._base import Method
 from unskew.methods._make import check_data, default_model, make_method, method_class, training_data, warm_start
 from unskew.records import Run, Table
+from unskew.train.claim import check_place, claim
 from unskew.train.durations import steps_of
 from unskew.train.fit import NonFinite, TrainConfig, fit
 from unskew.train.optim import OptimConfig, make_optimizer, schedule_factor
@@ -85,7 +85,7 @@ def train(
     out = Path(out)
     cfg = read_settings(dict(settings or {}), method_name=method, model_name=model, seed=seed)
     method_class(method)  # a wrong name is told before the data is read
-    _check_out(out)
+    check_place(out)
     if isinstance(source, DataSet) and source.reading is not None and cfg.data == DataConfig():
         cfg = dataclasses.replace(cfg, data=source.reading)  # so that the run can read its data again
         data = source
@@ -110,7 +110,8 @@ def train(
         progress.say(note)
     warm_start(made, cfg.train.start)
     record = _record(cfg, data, made, weight, command)
-    done = _claim(out, record)
+    default = config.flat(RunConfig()) | {"method": dataclasses.asdict(method_class(method).Config())}
+    done = claim(out, record, default)
     if done is not None:
         progress.say(f"{out} is finished already: nothing to do")
         return done
@@ -373,46 +374,3 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "not installed"
     return found
-
-
-_IDENTITY: Sequence[str] = ("config", "fingerprint", "weights")
-
-
-def _check_out(out: Path) -> None:
-    """Refuse a place that holds something else, before any work is done."""
-    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "config.json").is_file()):
-        raise UserError(f"{out} exists and is not a run; choose another --out")
-
-
-def _claim(out: Path, record: dict[str, Any]) -> Run | None:
-    """The finished run that is there already, None if there is work to do; another run in the folder is an error."""
-    path = out / "config.json"
-    if not path.is_file():
-        return None
-    there = Run(out).config
-    ours = json.loads(dumps(record))
-    # A setting that did not exist when the run was made had the effect of its default.
-    default = config.flat(RunConfig()) | {"method": dataclasses.asdict(method_class(record["config"]["method_name"]).Config())}
-    there["config"] = _filled(there["config"], json.loads(dumps(default)))
-    for key in _IDENTITY:
-        if there.get(key) != ours[key]:
-            raise UserError(
-                f"{out} holds another run ({_difference(there.get(key), ours[key], key)}); choose another --out, or remove it"
-            )
-    return Run(out) if Run(out).finished else None
-
-
-def _filled(given: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
-    """`given` with what it lacks of `default`, table by table."""
-    return default | {
-        k: _filled(v, default[k]) if isinstance(v, dict) and isinstance(default.get(k), dict) else v for k, v in given.items()
-    }
-
-
-def _difference(there: Any, ours: Any, name: str) -> str:
-    """The first setting in which two records differ."""
-    if isinstance(there, dict) and isinstance(ours, dict):
-        for key in sorted(set(there) | set(ours)):
-            if there.get(key) != ours.get(key):
-                return _difference(there.get(key), ours.get(key), f"{name}.{key}")
-    return f"{name} is {there} there and {ours} here"
