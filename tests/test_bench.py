@@ -1,5 +1,6 @@
 """Suites: every wrong one is refused with its line before anything starts; a bench goes on where it was killed; the report adds up."""
 
+import io
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import pytest
 
 import unskew as package
 from unskew import registry
+from unskew.bench._live import Board
 from unskew.bench._report import latex, summary
 from unskew.bench._suite import plan, read
 from unskew.errors import UserError
@@ -113,6 +115,64 @@ def test_suites_of_the_package_plan_at_every_scale(name):
         found = summary(suite, tasks, {}, published).to_dicts()  # no name in the suite misses its row of the table
         lost = [r for r in found if r["published_mean"] is None and suite.part("method")[r["method"]].get("published")]
         assert not lost, lost
+
+
+def test_seeds_are_how_many_or_which(suite):
+    asked = read(str(suite))
+    assert [t.seed for t in plan(asked, "smoke", seeds=3, only=["erm"])] == [0, 1, 2]
+    assert [t.seed for t in plan(asked, "smoke", seeds="2..3", only=["erm"])] == [2, 3]
+    for wrong in ("x", "3..1", "-1", "1.."):
+        with pytest.raises(UserError, match=r"--seeds .*must be how many \(3\) or which \(1\.\.2\)"):
+            plan(asked, "smoke", seeds=wrong)
+
+
+def test_a_suite_that_grew_keeps_its_results_and_one_that_changed_does_not(suite, tmp_path):
+    out = tmp_path / "out"
+    package.bench(str(suite), out=out, seeds=1, only=["erm"])
+    stamp = (out / "results" / "toy-s0-erm.json").stat().st_mtime_ns
+    suite.write_text(GOOD + "[method.reweight]\nsettings = { train = { steps = 5 } }\n")
+    assert package.bench(str(suite), out=out, seeds=1, only=["erm"])["done"] == 1
+    assert (out / "results" / "toy-s0-erm.json").stat().st_mtime_ns == stamp
+    suite.write_text(GOOD.replace("rows = 300", "rows = 200"))
+    with pytest.raises(UserError, match=r"toy-s0-erm.json was made with another source; choose another --out"):
+        package.bench(str(suite), out=out, seeds=1, only=["erm"])
+
+
+def test_the_board_tells_the_time_left(suite, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr("unskew.bench._live.time.monotonic", lambda: clock[0])
+    tasks = plan(read(str(suite)), "smoke", only=["erm"], seeds=5)
+    board = Board(tasks, workers=2)
+    assert board.seconds_left() is None
+    board.started(tasks[0])
+    board.started(tasks[1])
+    clock[0] = 100.0
+    board.finished(tasks[0], {"figures": {"plain": 0.5}})
+    board.finished(tasks[1], {})
+    board.started(tasks[2])
+    clock[0] = 140.0
+    assert board.seconds_left() == pytest.approx((60 + 100 + 100) / 2)  # one run 40 s old, two to come
+    assert board.headline() == "2 of 5 runs, 2 min left"
+
+
+def test_the_board_is_a_table_on_a_terminal(suite):
+    from rich.console import Console
+
+    tasks = plan(read(str(suite)), "smoke", only=["erm"], seeds=40)
+    board = Board(tasks, workers=1)
+    for task in tasks[:20]:
+        board.started(task)
+        board.finished(task, {"figures": {"plain": 0.5}})
+    board.started(tasks[20])
+    board.failed(tasks[20], "out of memory")
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(board)
+    lines = console.export_text().splitlines()
+    assert lines[0].startswith("21 of 40 runs")
+    assert len(lines) == 32  # the headline, the names of the columns, and thirty runs
+    assert any("failed: out of memory" in line for line in lines)
+    assert any("plain 50.0" in line for line in lines)
+    assert any("waiting" in line for line in lines)
 
 
 def test_the_report_adds_up(suite):

@@ -172,7 +172,7 @@ def bench(
     on: Annotated[str, typer.Option(help="local, or ray.")] = "local",
     address: Annotated[str, typer.Option(help="With --on ray: of a cluster that runs; one is started here if not given.")] = "",
     only: Annotated[str, typer.Option(help="Methods, data sets or settings of the suite, separated by commas.")] = "",
-    seeds: Annotated[int, typer.Option(help="How many; the scale's own if not given.")] = 0,
+    seeds: Annotated[str, typer.Option(help="How many (3) or which (1..2); the scale's own if not given.")] = "0",
     workers: Annotated[int, typer.Option(help="Runs side by side; as many as there are cores if not given.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out holds; also done without this word.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for runs, results and report.")] = Path("bench"),

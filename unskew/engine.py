@@ -4,6 +4,7 @@ One process is the default and runs the same code as many. Several processes are
 function here is the identity in one.
 """
 
+import ctypes
 import inspect
 import os
 from collections.abc import Iterator
@@ -154,6 +155,8 @@ class Engine:
         self.fabric.launch()
         self.device = self.fabric.device
         self.lead = self.fabric.global_rank == 0
+        if self.device.type == "cpu":
+            _keep_freed_memory()
 
     def setup(self, module: nn.Module, optimizers: dict[str, Optimizer]) -> tuple[nn.Module, dict[str, Any]]:
         wrapped = self.fabric.setup_module(module, move_to_device=True)
@@ -183,3 +186,18 @@ class Engine:
 
     def barrier(self) -> None:
         self.fabric.barrier()
+
+
+def _keep_freed_memory() -> None:
+    """Let the allocator keep up to 1 GiB that a step has freed, for the next step to use.
+
+    By default glibc returns large tensors to the system as soon as they are freed, and every step then pays for the
+    same pages again: a fifth of a small network's time. Elsewhere than on glibc nothing is done.
+    """
+    trim_threshold, mmap_threshold = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
+    try:
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+    except (OSError, AttributeError):
+        return
+    mallopt(trim_threshold, 2**30)
+    mallopt(mmap_threshold, 2**28)

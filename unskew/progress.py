@@ -20,6 +20,10 @@ def switch_on() -> None:
     _on = True
 
 
+def wanted() -> bool:
+    return _on
+
+
 def say(text: str) -> None:
     """One line of log."""
     if _on:

@@ -1,13 +1,15 @@
 """The runs of a suite on a Ray cluster. A task carries all it needs and gives its result back, so a lost worker costs only its run."""
 
 import io
+import socket
 import tarfile
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from unskew import progress
+from unskew.bench._live import board
 from unskew.bench._suite import Suite, Task
+from unskew.bench.run import run_path
 from unskew.errors import UserError
 from unskew.files import write_json
 
@@ -22,6 +24,7 @@ def on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str
         raise UserError("--on ray needs Ray: pip install 'unskew[ray]'") from None
     started_here = not ray.is_initialized()
     if started_here:
+        _check_address(address)
         ray.init(address=address or None, log_to_driver=False, configure_logging=False)
     columns, split = list(suite.table["columns"]), suite.table.get("split", "test")
     leakage = bool(suite.table.get("leakage", False))
@@ -29,13 +32,18 @@ def on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str
     folders: dict[str, Any] = {}  # of shared runs, packed, by id
     failed: list[str] = []
     try:
-        with progress.bar(suite.name, len(tasks)) as advance:
+        with board(tasks, int(ray.cluster_resources().get("CPU", 1))) as shown:
             for wave in ([t for t in tasks if t.shared], [t for t in tasks if not t.shared]):
                 waiting = {}
                 for task in wave:
-                    shared = {
-                        n.rpartition("-shared-")[2]: folders.get(n) or ray.put(_packed(out / "runs" / n)) for n in task.needs
-                    }
+                    for need in task.needs:
+                        if need not in folders and (folder := run_path(out, need)).is_dir():  # of a bench that goes on
+                            folders[need] = ray.put(_packed(folder))
+                    if not all(need in folders for need in task.needs):  # what it needs has failed
+                        failed.append(task.id)
+                        continue
+                    shared = {need.rpartition("-shared-")[2]: folders[need] for need in task.needs}
+                    shown.started(task)
                     waiting[run.remote(task.json(), columns, split, leakage, list(shared), *shared.values())] = task
                 while waiting:
                     (done,), _ = ray.wait(list(waiting), num_returns=1)
@@ -44,19 +52,29 @@ def on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str
                         found, packed = ray.get(done)
                     except Exception as error:  # whatever the worker died of
                         failed.append(task.id)
-                        progress.say(f"{task.id} failed: {str(error).strip().splitlines()[-1]}")
-                        advance(1, f"{task.id} failed")
+                        shown.failed(task, str(error).strip().splitlines()[-1])
                         continue
                     if task.shared:
                         folders[task.id] = ray.put(packed)
-                        _unpacked(packed, out / "runs" / task.id)
+                        _unpacked(packed, run_path(out, task.id))
                     write_json(out / "tasks" / f"{task.id}.json", {"task": task.json()})
                     write_json(out / "results" / f"{task.id}.json", found)
-                    advance(1, task.id)
+                    shown.finished(task, found)
     finally:
         if started_here:
             ray.shutdown()
     return failed
+
+
+def _check_address(address: str) -> None:
+    """Ray itself waits for minutes before it says that nobody answers."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit():  # none, or "auto"
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise UserError(f"--address {address}: no Ray cluster answers there ({error.strerror or error})") from None
 
 
 def _remote(

@@ -136,14 +136,14 @@ def _check_keys(suite: Suite) -> None:
 
 
 def plan(
-    suite: Suite, scale: str, *, seeds: int = 0, only: Iterable[str] = (), extra: dict[str, str] | None = None
+    suite: Suite, scale: str, *, seeds: int | str = 0, only: Iterable[str] = (), extra: dict[str, str] | None = None
 ) -> list[Task]:
     """Every run of the suite at a scale, shared ones first. Settings are checked here, down to the last key."""
     scales = suite.part("scale")
     if scale not in scales:
         raise UserError(f"{suite.name} has no scale {scale!r}{suggest(scale, scales)}")
     chosen = scales[scale]
-    count = seeds or int(chosen.get("seeds", suite.table.get("seeds", 1)))
+    asked_seeds = _seeds(seeds) or range(int(chosen.get("seeds", suite.table.get("seeds", 1))))
     asked, usual = _only(suite, list(only)), _only(suite, list(chosen.get("only", [])))
     wanted = {kind: asked[kind] or usual[kind] for kind in asked}  # a method asked for leaves the scale's data sets as they are
     tasks: list[Task] = []
@@ -153,12 +153,20 @@ def plan(
         for at in [str(a) for a in entry.get("at", {"": ""})]:
             if wanted["at"] and at not in wanted["at"]:
                 continue
-            for seed in range(count):
+            for seed in asked_seeds:
                 tasks += _runs(suite, scale, data, at, seed, wanted["method"], extra or {})
     if not tasks:
         raise UserError(f"{suite.name}: nothing is left to run")
     _check(suite, tasks)
     return tasks
+
+
+def _seeds(asked: int | str) -> range:
+    """3: seeds 0 to 2; "1..2": these; 0: none named."""
+    first, dots, last = str(asked).partition("..")
+    if not first.isdigit() or (dots and not (last.isdigit() and int(last) >= int(first))):
+        raise UserError(f"--seeds {asked}: must be how many (3) or which (1..2)")
+    return range(int(first), int(last) + 1) if dots else range(int(first))
 
 
 def _only(suite: Suite, words: list[str]) -> dict[str, set[str]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew import progress
+from unskew.bench._live import board
 from unskew.bench._report import report
 from unskew.bench._suite import Suite, Task, plan, read
 from unskew.errors import UserError
@@ -25,7 +26,7 @@ def bench(
     scale: str = "smoke",
     on: str = "local",
     out: str | Path = "bench",
-    seeds: int = 0,
+    seeds: int | str = 0,
     only: Iterable[str] = (),
     workers: int = 0,
     address: str = "",
@@ -33,7 +34,10 @@ def bench(
     resume: bool = False,
     command: str = "",
 ) -> dict[str, Any]:
-    """Run a suite into the folder `out` and report it. Given again, only what has no result is run."""
+    """Run a suite into the folder `out` and report it. Given again, only what has no result is run.
+
+    `seeds` says how many, or which: 3, or "1..2".
+    """
     out = Path(out).absolute()
     if resume and not (out / "bench.json").is_file():
         raise UserError(f"--resume: {out} holds no bench")
@@ -43,7 +47,7 @@ def bench(
     _claim(out, asked, scale, settings or {})
     for folder in ("runs", "results", "tasks"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    left = [t for t in tasks if not result_path(out, t).is_file()]
+    left = [t for t in tasks if not _has_result(out, t)]
     progress.say(f"{asked.name}, {scale}: {len(tasks)} runs, {len(tasks) - len(left)} of them done before")
     if on == "local":
         failed = _locally(asked, left, out, workers or len(os.sched_getaffinity(0)))
@@ -69,19 +73,36 @@ def again(out: str | Path, command: str = "") -> dict[str, Any]:
     return {**report(asked, tasks, out, asked.published(), there["scale"], command), "failed": []}
 
 
+def _has_result(out: Path, task: Task) -> bool:
+    """Whether this very run was made before; a result of the same name but other settings stops the bench."""
+    path = result_path(out, task)
+    if not path.is_file():
+        return False
+    there, asked = json.loads(path.read_text(encoding="utf-8")), json.loads(json.dumps(task.json()))
+    different = [key for key, value in asked.items() if there.get(key) != value]
+    if different:
+        raise UserError(f"{path} was made with another {', '.join(different)}; choose another --out, or delete that file")
+    return True
+
+
 def result_path(out: Path, task: Task) -> Path:
     return out / "results" / f"{task.id}.json"
+
+
+def run_path(out: Path, name: str) -> Path:
+    """Where a run goes. Its stages lie beside it, in a folder of its own."""
+    return out / "runs" / name / "run"
 
 
 def request(suite: Suite, task: Task, out: Path) -> Path:
     """What a worker is asked for, as a file."""
     path = out / "tasks" / f"{task.id}.json"
-    shared = {need.rpartition("-shared-")[2]: str(out / "runs" / need) for need in task.needs}
+    shared = {need.rpartition("-shared-")[2]: str(run_path(out, need)) for need in task.needs}
     write_json(
         path,
         {
             "task": task.json(),
-            "place": str(out / "runs" / task.id),
+            "place": str(run_path(out, task.id)),
             "result": str(result_path(out, task)),
             "columns": list(suite.table["columns"]),
             "split": suite.table.get("split", "test"),
@@ -98,17 +119,10 @@ def _claim(out: Path, suite: Suite, scale: str, settings: dict[str, str]) -> Non
     asked = {"suite": suite.name, "path": str(suite.path), "text": suite.text, "scale": scale, "settings": settings}
     if path.is_file():
         there = json.loads(path.read_text(encoding="utf-8"))
-        if there != asked:
-            what = (
-                "another suite"
-                if there["suite"] != suite.name
-                else "another scale"
-                if there["scale"] != scale
-                else "other settings"
-            )
-            raise UserError(f"{out} holds {what}, or the suite has changed since; choose another --out")
-        return
-    if out.is_dir() and any(out.iterdir()):
+        for key, what in {"suite": "another suite", "scale": "another scale", "settings": "other settings"}.items():
+            if there[key] != asked[key]:
+                raise UserError(f"{out} holds {what}; choose another --out")
+    elif out.is_dir() and any(out.iterdir()):
         raise UserError(f"{out} exists and is not a bench; choose another --out")
     write_json(path, asked)
 
@@ -118,12 +132,13 @@ def _locally(suite: Suite, tasks: list[Task], out: Path, workers: int) -> list[s
     waiting, failed = list(tasks), []
     tries: dict[str, int] = {}
     running: dict[str, tuple[subprocess.Popen[bytes], Task]] = {}
-    with progress.bar(suite.name, len(tasks)) as advance:
+    with board(tasks, workers) as shown:
         while waiting or running:
             while len(running) < workers and (task := _ready(waiting, out)) is not None:
                 waiting.remove(task)
                 tries[task.id] = tries.get(task.id, 0) + 1
                 running[task.id] = (_start(suite, task, out), task)
+                shown.started(task)
             if not running:
                 failed += [t.id for t in waiting]  # what they need has failed
                 break
@@ -133,13 +148,12 @@ def _locally(suite: Suite, tasks: list[Task], out: Path, workers: int) -> list[s
                     continue
                 del running[name]
                 if process.returncode == 0:
-                    advance(1, _line(out, task))
+                    shown.finished(task, json.loads(result_path(out, task).read_text(encoding="utf-8")))
                 elif process.returncode != 2 and tries[name] < TRIES:
                     waiting.append(task)
                 else:
                     failed.append(name)
-                    advance(1, f"{name} failed: {_last_line(out, task)}")
-                    progress.say(f"{name} failed: {_last_line(out, task)}")
+                    shown.failed(task, _last_line(out, task))
     return failed
 
 
@@ -158,9 +172,3 @@ def _start(suite: Suite, task: Task, out: Path) -> subprocess.Popen[bytes]:
 def _last_line(out: Path, task: Task) -> str:
     text = (out / "tasks" / f"{task.id}.log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return text[-1] if text else "it was killed"
-
-
-def _line(out: Path, task: Task) -> str:
-    found = json.loads(result_path(out, task).read_text(encoding="utf-8"))
-    figures = ", ".join(f"{k} {100 * v:.1f}" for k, v in found.get("figures", {}).items() if v is not None)
-    return f"{task.id}: {figures}" if figures else task.id

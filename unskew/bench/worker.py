@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -28,10 +29,13 @@ def work(
         assert "{shared." not in settings[key], value
     started = time.perf_counter()
     run = train(task["source"], task["method"], model=task["model"], out=place, seed=task["seed"], settings=settings)
-    seconds = time.perf_counter() - started
+    # A run that was interrupted knows how long it took in all; the clock here only saw its last part.
+    parts = [Run(p.parent).outcome["seconds"] for p in place.parent.glob("*/done.json")]
+    seconds = max(time.perf_counter() - started, sum(parts))
     found: dict[str, Any] = {**task, "run": str(run.path), "seconds": seconds, "steps": run.outcome["steps"]}
     found |= {
         "unskew": __version__,
+        "commit": _commit(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "versions": run.config["versions"],
     }
@@ -39,6 +43,16 @@ def work(
         metrics = evaluate(run, split=split, leakage=leakage).metrics
         found["figures"] = {name: _figure(metrics, run, name) for name in columns}
     return found
+
+
+def _commit() -> str:
+    """The commit of a checkout that the package runs from; empty for an installed one."""
+    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
+    try:
+        said = subprocess.run(words, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
+    return said.stdout.strip() if said.returncode == 0 else ""
 
 
 def _figure(metrics: dict[str, Any], run: Run, name: str) -> float | None:
