@@ -238,8 +238,8 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(suite, tmp_path):
     assert "takes images" in (tmp_path / "out" / "tasks" / "toy-s0-pgd.log").read_text()
 
 
-def test_the_smoke_scale_of_pgds_table_runs_all_eight_methods(tmp_path):
+def test_the_smoke_scale_of_pgds_table_runs_all_its_methods(tmp_path):
     found = package.bench("pgd-table1", scale="smoke", out=tmp_path / "out")
     assert found["failed"] == []
-    assert found["done"] == 8
+    assert found["done"] == 9  # eight, and pgd with patience
     assert all(r["mean"] is not None and r["published_mean"] is not None for r in found["table"])

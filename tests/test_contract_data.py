@@ -19,7 +19,8 @@ DIGITS = "base=digits"
 
 
 def source(name, extra=""):
-    settings = ",".join(filter(None, [DIGITS if "mnist" in name else "base=digits,rows=400" if name == "tiles" else "", extra]))
+    small = {"tiles": "base=digits,rows=400", "cartoon": "rows=800,size=16"}
+    settings = ",".join(filter(None, [DIGITS if "mnist" in name else small.get(name, ""), extra]))
     return f"{name}:{settings}" if settings else name
 
 

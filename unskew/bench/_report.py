@@ -19,6 +19,7 @@ SCHEMA = {
     "spread": pl.Float64, "published_mean": pl.Float64, "published_spread": pl.Float64, "difference": pl.Float64,
     "cost": pl.Float64,
 }  # fmt: skip
+COST = "cost"  # a column of this name is the ratio of seconds to the baseline's, not a figure of evaluate
 
 
 def report(
@@ -66,8 +67,11 @@ def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]],
     for (data, at, name), group in groups.items():
         base = seconds.get((data, at, str(suite.table.get("baseline", "erm"))), math.nan)
         for figure, published_name in suite.table["columns"].items():
-            known = [results[t.id]["figures"].get(figure) for t in group if t.id in results]
-            values = [100 * v for v in known if v is not None]
+            if figure == COST:
+                values = [_cost(t, results) / base for t in group if t.id in results and base]
+            else:
+                known = [results[t.id]["figures"].get(figure) for t in group if t.id in results]
+                values = [100 * v for v in known if v is not None]
             mean, spread = _published(suite, published, data, at, name, published_name)
             ours = _mean(values)
             rows.append(
@@ -100,7 +104,8 @@ def _published(suite: Suite, table: pl.DataFrame | None, data: str, at: str, nam
     found = table.filter(*(pl.col(k) == v for k, v in wanted.items()))
     if found.is_empty():
         return math.nan, math.nan
-    scale = 100.0 if "%" not in metric and float(found["mean"][0]) <= 1 else 1.0
+    share = "%" not in metric and "ratio" not in metric and float(found["mean"][0]) <= 1
+    scale = 100.0 if share else 1.0
     spread = found["std"][0] if "std" in found.columns else None
     return scale * float(found["mean"][0]), math.nan if spread is None else scale * float(spread)
 

@@ -3,12 +3,12 @@
 title = "..."                              # what the page is called
 published = "pgd_table1.csv"               # a file of bench/published, or beside the suite
 seeds = 3
-columns = { aligned = "major acc %" }      # a figure of evaluate's JSON = its name in the published table
+columns = { aligned = "major acc %" }      # a figure of evaluate's JSON = its name in the published table; `cost`: ratio of seconds
 baseline = "erm"                           # costs are ratios to this method's
 
 [settings]                                 # of every run, as on the command line
 [scale.small]                              # seeds, settings, vars; `only` leaves out data sets or methods
-[data.NAME]                                # source with {at}, {seed} and vars; model; settings; published
+[data.NAME]                                # source with {at}, {seed} and vars; model, in settings {model}; settings; published
 at = { "0.99" = "|M|/|D|=99%" }            # values of {at} = their name in the published table
 [shared.NAME]                              # a run that methods use as {shared.NAME}: method, settings
 [method.NAME]                              # method (NAME if not given), settings, published, model
@@ -187,6 +187,7 @@ def _only(suite: Suite, words: list[str]) -> dict[str, set[str]]:
 def _runs(suite: Suite, scale: str, data: str, at: str, seed: int, methods: set[str], extra: dict[str, str]) -> list[Task]:
     entry, chosen = suite.part("data")[data], suite.part("scale")[scale]
     values = {k: str(v) for k, v in chosen.get("vars", {}).items()} | {"at": at, "seed": str(seed)}
+    values["model"] = str(entry.get("model", ""))
     where = "-".join(filter(None, (data, at, f"s{seed}")))
     common = _settings(suite.table) | _settings(entry)
     tasks: list[Task] = []

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew import __version__
+from unskew.bench._report import COST
 from unskew.errors import UserError, suggest
 from unskew.files import write_json
 from unskew.records import Run
@@ -41,7 +42,7 @@ def work(
     }
     if not task["shared"]:
         metrics = evaluate(run, split=split, leakage=leakage).metrics
-        found["figures"] = {name: _figure(metrics, run, name) for name in columns}
+        found["figures"] = {name: _figure(metrics, run, name) for name in columns if name != COST}
     return found
 
 
