@@ -1,5 +1,6 @@
 """The page as a reader meets it: from disk, in a browser, at two widths, with hostile class names."""
 
+import html
 import json
 import re
 import shutil
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import unskew as package
+from unskew.errors import UserError
 from unskew.report.html import shade
 
 EVIL = "<script>document.title='pwned'</script>"
@@ -93,3 +95,23 @@ def test_dark_text_can_be_read_on_every_shade(value):
     luminance = sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
     ink = 0.0203  # relative luminance of #1d2730
     assert (luminance + 0.05) / (ink + 0.05) >= 4.5
+
+
+def test_the_page_tells_the_whole_story(tmp_path):
+    source, short = "colored-mnist:base=digits,ratio=0.9", {"train.steps": 5, "train.batch": 64}
+    seen = package.audit(source, representations=("color:kind=max",), out=tmp_path / "audit")
+    kept = package.repair(source, "inverse_frequency", out=tmp_path / "weights.parquet")
+    runs = [package.train(source, "erm", out=tmp_path / name, seed=k, settings=short) for k, name in enumerate("ab")]
+    page = package.report(runs, tmp_path / "page.html", audit=tmp_path / "audit", repairs=[tmp_path / "weights.parquet"])
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    places = [text.index(f"<h2>{part}</h2>") for part in ("The shortcut", "The repair", "The gain", "Accuracy")]
+    assert places == sorted(places)
+    assert seen.json["verdict"] in text
+    assert kept.json["verdict"] in text
+    content = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
+    assert content["audit"]["representations"][0]["name"] == "color:kind=max"
+    with pytest.raises(UserError, match=r"audit.json is not there; name an audit's folder"):
+        package.report(runs, tmp_path / "page.html", audit=tmp_path / "no")
+    (tmp_path / "bad.json").write_text("[]")
+    with pytest.raises(UserError, match="is not what unskew wrote"):
+        package.report(runs, tmp_path / "page.html", repairs=[tmp_path / "bad.parquet"])

@@ -154,13 +154,17 @@ def evaluate(
 @app.command()
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders; several stand side by side.")],
+    audit: Annotated[str, typer.Option(help="Folder of an audit, to stand before the runs.")] = "",
+    repair: Annotated[
+        Optional[list[str]], typer.Option(help="Table of a repair, to stand before the runs; may be repeated.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
     json: Json = False,
 ) -> None:
     """Write one page about one run or several, and the same as JSON."""
     from unskew.report.run import report as verb
 
-    page = verb(runs, out)
+    page = verb(runs, out, audit=audit, repairs=repair or [])
     _show({"page": str(page), "json": str(page.with_suffix(".json"))}, json, f"page: {page}")
 
 

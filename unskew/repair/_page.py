@@ -65,7 +65,6 @@ def render(found: dict[str, Any], data: DataSet, outcome: Outcome) -> str:
     return environment("unskew.repair").get_template("repair.html").render(
         found=found,
         style=style(),
-        verdict=verdict(found),
         histogram=Markup(histogram(outcome.score)),
         plane=Markup(plane(outcome)),
     )  # fmt: skip

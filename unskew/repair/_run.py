@@ -24,7 +24,7 @@ from unskew.methods._base import Method
 from unskew.records import Run, Table
 from unskew.repair._base import Outcome
 from unskew.repair._export import check_folder, whole_folder, write_csv, write_images
-from unskew.repair._page import describe, render
+from unskew.repair._page import describe, render, verdict
 from unskew.representations._base import Spec, compute, spec
 from unskew.train.run import train
 
@@ -86,6 +86,7 @@ def repair(
     _check_outcome(outcome, method)
     measured = _measure(work, outcome, measure, seed)
     found = _found(data, outcome, measured, method, cfg, work, identity, len(every), command)
+    found["verdict"] = verdict(found)
     table = _table(data, every, outcome, found)
     if how == "folder":
         with whole_folder(out) as part:

@@ -81,3 +81,68 @@ def plane(points: list[dict[str, Any]]) -> str:
     )
     zero = alt.Chart(alt.Data(values=[{"y": 0}])).mark_rule(color="#9aa5b1").encode(y="y:Q")
     return svg(zero + bars + line + dots)
+
+
+def ranking(representations: list[dict[str, Any]]) -> str:
+    """Bias of every representation with its interval; the mark at chance level."""
+    import altair as alt
+
+    rows = [
+        {
+            "name": r["name"],
+            "bias": max(r["bias"], 0),
+            "low": max(r["low"] or 0, 0),
+            "high": max(r["high"] or 0, 0),
+            "verdict": r["verdict"],
+        }
+        for r in representations
+    ]
+    names = [r["name"] for r in rows]
+    base = alt.Chart(alt.Data(values=rows), width=420).encode(
+        y=alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=220))
+    )
+    bars = base.mark_bar(height=14).encode(
+        x=alt.X("bias:Q", title="share of the label that can be read", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
+        color=alt.Color(
+            "verdict:N",
+            title=None,
+            legend=alt.Legend(orient="top"),
+            scale=alt.Scale(
+                domain=["clean", "trace", "weak", "shortcut", "strong", "readable"],
+                range=["#c5ccd3", "#e8d9b0", "#e9b872", "#de6e56", "#a63d2f", "#62b2a5"],
+            ),
+        ),
+    )
+    spans = base.mark_rule(strokeWidth=2, color="#1d2730").encode(x="low:Q", x2="high:Q")
+    # Browsers set names wider than the renderer expects: leave them room.
+    return svg((bars + spans).properties(padding={"left": 40, "right": 10, "top": 5, "bottom": 5}))
+
+
+def gain(runs: list[dict[str, Any]]) -> str:
+    """Aligned and conflicting accuracy of several runs side by side, with intervals."""
+    import altair as alt
+
+    rows = []
+    for run in runs:
+        for name in ("aligned", "conflicting"):
+            value, interval = run["metrics"].get(name), run["metrics"]["intervals"].get(name)
+            if value is None or interval is None or None in interval:
+                return ""
+            rows.append({"run": run["name"], "rows": name, "accuracy": value, "low": interval[0], "high": interval[1]})
+    if len(runs) < 2:
+        return ""
+    names = [run["name"] for run in runs]
+    base = alt.Chart(alt.Data(values=rows), width=420).encode(
+        y=alt.Y("run:N", sort=names, title=None, axis=alt.Axis(labelLimit=220)), yOffset=alt.YOffset("rows:N")
+    )
+    bars = base.mark_bar().encode(
+        x=alt.X("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
+        color=alt.Color(
+            "rows:N",
+            title=None,
+            legend=alt.Legend(orient="top"),
+            scale=alt.Scale(domain=["aligned", "conflicting"], range=["#c5ccd3", "#62b2a5"]),
+        ),
+    )
+    spans = base.mark_rule(strokeWidth=2, color="#1d2730").encode(x="low:Q", x2="high:Q")
+    return svg((bars + spans).properties(padding={"left": 40, "right": 10, "top": 5, "bottom": 5}))

@@ -38,6 +38,7 @@ def collect(run: Run, on: Any = None) -> dict[str, Any]:
     return {
         "verdict": verdict(found.groups, found.data.multi_label) + leakage_verdict(found.metrics.get("leakage")),
         "method": cfg["config"]["method_name"],
+        "weighted": cfg["weights"] is not None,
         "model": cfg["config"]["model_name"],
         "seed": cfg["config"]["seed"],
         "parameters": cfg["parameters"],

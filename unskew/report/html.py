@@ -51,6 +51,10 @@ def render(content: dict[str, Any]) -> str:
         accuracy=Markup(charts.curves(runs, "val")),
         plane_bias=next((run["metrics"]["leakage"].get("bias", "") for run in runs if "leakage" in run["metrics"]), ""),
         plane=Markup(charts.plane(charts.plane_points(runs))),
+        gain=Markup(charts.gain(runs)),
+        audit=content.get("audit"),
+        shortcuts=Markup(charts.ranking(content["audit"]["representations"][:12])) if content.get("audit") else "",
+        repairs=content.get("repairs", []),
         isnan=lambda v: v is None or math.isnan(v),
     )  # fmt: skip
 
