@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from unskew import registry
 from unskew.errors import UserError
+from unskew.models import receptive_field
 from unskew.models._base import Adapter, maker
 
 MODELS = registry.names("models")
@@ -72,6 +74,104 @@ def test_parameter_counts_that_are_published_or_counted_by_hand():
     assert count("mlp") == 2352 * 100 + 100 + 2 * (100 * 100 + 100) + 1010
     # ConvNet-1: three 4x4 convolutions, three normalisations, 64 -> 10
     assert count("convnet1") == 3 * 8 * 16 + 8 + 16 + 8 * 32 * 16 + 32 + 64 + 32 * 64 * 16 + 64 + 128 + 650
+
+
+def torchvision_keys(counts, convolutions):
+    """Names in a state dict of torchvision's ResNets, written down from their definition."""
+    norm = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+    names = ["conv1.weight", *(f"bn1.{n}" for n in norm)]
+    for stage, count in enumerate(counts, 1):
+        for block in range(count):
+            place = f"layer{stage}.{block}"
+            for k in range(1, convolutions + 1):
+                names += [f"{place}.conv{k}.weight", *(f"{place}.bn{k}.{n}" for n in norm)]
+            if block == 0 and (stage > 1 or convolutions == 3):
+                names += [f"{place}.downsample.0.weight", *(f"{place}.downsample.1.{n}" for n in norm)]
+    return [*names, "fc.weight", "fc.bias"]
+
+
+@pytest.mark.parametrize(
+    ("depth", "counts", "convolutions", "parameters"), [(18, (2, 2, 2, 2), 2, 11_689_512), (50, (3, 4, 6, 3), 3, 25_557_032)]
+)
+def test_resnets_are_torchvisions(depth, counts, convolutions, parameters):
+    model = maker("resnet", {"depth": depth}, (3, 32, 32), 1000)()
+    assert sum(p.numel() for p in model.parameters()) == parameters
+    assert sorted(model.state_dict()) == sorted(torchvision_keys(counts, convolutions))
+
+
+def test_receptive_fields():
+    def seen(shape=(3, 32, 32), **settings):
+        return receptive_field(maker("resnet", settings, shape, 10)())
+
+    assert seen() == (435, 435)
+    assert seen(kind="bagnet") == (43, 43)
+    assert seen(kind="bagnet-released") == (5, 5)
+    assert seen((8, 3, 32, 32), kind="3d", width=4) == (19, 435, 435)
+    assert seen((8, 3, 32, 32), kind="2d", width=4) == (1, 435, 435)
+    assert receptive_field(maker("rebias-conv", {}, (3, 28, 28), 10)()) == (25, 25)  # 1 + 4 (7 - 1)
+    with pytest.raises(UserError, match="no convolution"):
+        receptive_field(nn.Linear(3, 2))
+
+
+@pytest.mark.parametrize("kind", ["bagnet", "bagnet-released"])
+def test_a_bagnet_sees_no_further_than_computed(kind):
+    # The gradient of one place of the last map, with respect to the pixels, is the receptive field by another way.
+    torch.manual_seed(0)
+    model = maker("resnet", {"kind": kind, "width": 8}, (3, 129, 129), 10)().eval()
+    x = torch.rand(1, 3, 129, 129, requires_grad=True)
+    out = model.features(x, "layer4")
+    out[0, :, out.shape[2] // 2, out.shape[3] // 2].sum().backward()
+    rows = x.grad.abs().sum((0, 1, 3)).nonzero().flatten()
+    assert rows.max() - rows.min() + 1 <= receptive_field(model)[0]
+    assert rows.max() - rows.min() + 1 > receptive_field(model)[0] / 2
+
+
+def test_the_two_dimensional_network_cannot_see_time():
+    x = torch.rand(2, 8, 3, 16, 16)
+    flat = maker("resnet", {"kind": "2d", "width": 4}, (8, 3, 16, 16), 5)().eval()
+    torch.testing.assert_close(flat(x), flat(x.flip(1)))
+    deep = maker("resnet", {"kind": "3d", "width": 4}, (8, 3, 16, 16), 5)().eval()
+    assert (deep(x) - deep(x.flip(1))).abs().max() > 1e-4
+
+
+def test_weights_load_strictly_from_both_kinds_of_file(tmp_path):
+    names = {name: value.shape for name, value in maker("resnet", {}, (3, 32, 32), 1000)().state_dict().items()}
+    g = torch.Generator().manual_seed(0)
+    state = {n: torch.rand(s, generator=g) if len(s) else torch.tensor(3) for n, s in names.items()}
+    torch.save(state, tmp_path / "r.pth")
+    save_file(state, tmp_path / "r.safetensors")
+    for file in ("r.pth", "r.safetensors"):
+        full = maker("resnet", {"weights": str(tmp_path / file)}, (3, 32, 32), 1000)()
+        assert all(torch.equal(full.state_dict()[n], v) for n, v in state.items())
+        other = maker("resnet", {"weights": str(tmp_path / file)}, (3, 32, 32), 7)()  # another task: its own last layer
+        assert torch.equal(other.state_dict()["layer4.1.conv2.weight"], state["layer4.1.conv2.weight"])
+        assert other.fc.weight.shape == (7, 512)
+        # ImageNet's scaling comes with weights: a picture of the mean colour is all zeros to the first layer.
+        mean = torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1).expand(1, 3, 32, 32)
+        got = []
+        full.conv1.register_forward_hook(lambda module, given, out, got=got: got.append(given[0]))
+        full.eval()(mean)
+        torch.testing.assert_close(got[0], torch.zeros(1, 3, 32, 32))
+
+
+def test_weights_of_another_network_are_refused(tmp_path):
+    def load(**settings):
+        return maker("resnet", {"weights": str(tmp_path / "w.pth"), **settings}, (3, 32, 32), 10)
+
+    with pytest.raises(UserError, match=r"no weights at .*w\.pth"):
+        load()
+    (tmp_path / "w.pth").write_bytes(b"rubbish")
+    with pytest.raises(UserError, match="not a state dict that can be opened safely"):
+        load()
+    torch.save({"a": torch.zeros(2)}, tmp_path / "w.pth")
+    with pytest.raises(UserError, match=r"another network: bn1\.bias, bn1\.running_mean, .* and \d+ more missing, a not known"):
+        load()
+    torch.save(maker("resnet", {"width": 8}, (3, 32, 32), 10)().state_dict(), tmp_path / "w.pth")
+    with pytest.raises(UserError, match=r"conv1\.weight has shape \(8, 3, 7, 7\), the network's is \(64, 3, 7, 7\)"):
+        load()
+    torch.save([1, 2], tmp_path / "w.pth")
+    with pytest.raises(UserError, match="holds no state dict"):
+        load()
 
 
 def test_the_one_by_one_network_sees_single_pixels_only():

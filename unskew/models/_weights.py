@@ -1,0 +1,54 @@
+"""Weights from a file, opened without running anything in it."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from unskew.errors import UserError
+
+
+def load_weights(network: nn.Module, named: str, head: str) -> None:
+    """Load a state dict strictly. A head for another number of classes is left as it was started."""
+    path = Path(named)
+    state = read_state(path)
+    own = network.state_dict()
+    for name in [n for n in state if n.startswith(f"{head}.")]:
+        if name in own and own[name].shape != state[name].shape:
+            state[name] = own[name]
+    missing, surplus = sorted(set(own) - set(state)), sorted(set(state) - set(own))
+    # Files saved before torch counted batches lack this, and nothing depends on it.
+    missing = [n for n in missing if not n.endswith("num_batches_tracked")]
+    if missing or surplus:
+        raise UserError(
+            f"{path}: weights of another network: {_some(missing)} missing, {_some(surplus)} not known; the keys are torchvision's"
+        )
+    wrong = [n for n in state if own[n].shape != state[n].shape]
+    if wrong:
+        n = wrong[0]
+        raise UserError(
+            f"{path}: {n} has shape {tuple(state[n].shape)}, the network's is {tuple(own[n].shape)}; see model.depth and model.width"
+        )
+    network.load_state_dict(state, strict=False)
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise UserError(f"no weights at {path}; name a .pth or .safetensors file of a state dict")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return dict(load_file(path))
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # each reader has its own errors for a file that is not what it says
+        raise UserError(f"{path}: not a state dict that can be opened safely ({str(error).splitlines()[0][:120]})") from None
+    found = found.get("state_dict", found) if isinstance(found, dict) else found
+    if not isinstance(found, dict) or not all(isinstance(v, torch.Tensor) for v in found.values()):
+        raise UserError(f"{path}: holds no state dict")
+    return found
+
+
+def _some(names: list[str]) -> str:
+    return "none" if not names else ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,227 @@
+r"""resnet: residual networks for images and clips, and the ones of their kind that see little: BagNet (texture) and 2-D (single frames).
+
+.. math::
+    h_{k+1} = \max\big(0,\ h_k + F_k(h_k)\big), \qquad z = W\, \mathrm{mean}_{hw(t)}(h_L) + b
+
+===============  ======  ==============================================================================================================
+kind             sees    what it is
+===============  ======  ==============================================================================================================
+resnet           435     ResNet-18 or -50 (`depth`); keys of the state dict and outputs are torchvision's
+bagnet           43      stem, pooling and stage 1 of the same, every 3x3 of stages 2 to 4 made 1x1: sees texture, not shape
+bagnet-released  5       the plan that was released: 1x1 and 3x3 stem, one 3x3 in stage 1, 1x1 elsewhere, strides 2 2 2 1, no padding
+3d               19 t    clips (frames, 3, h, w): kernels of 3 frames in the stem and in the first convolution of every block
+2d               1 t     the same on single frames, averaged over time: cannot see motion
+===============  ======  ==============================================================================================================
+
+"Sees" is the receptive field at depth 18, in pixels or, with t, in frames (`unskew.models.receptive_field` computes it). `width` is the
+number of channels of stage 1, doubled in each later stage; `weights` names a file of a state dict (.pth, opened without running code
+in it, or .safetensors), whose last layer is left out if its classes are others. `normalise` scales inputs by ImageNet's mean and
+deviation: auto does if there are weights.
+
+Feature layers: stem, layer1 to layer4, pool.
+
+Source: He et al., "Deep residual learning for image recognition", CVPR 2016; Brendel and Bethge, "Approximating CNNs with
+bag-of-local-features models", ICLR 2019; Bahng et al., "Learning de-biased representations with biased representations", ICML 2020,
+Table A2.
+Differs: BagNet-18 is not given in full anywhere: kind=bagnet has the receptive field that ReBias states, kind=bagnet-released that
+of the code (5, not 43). Table A2 prints 32 channels in all stages of 2D-ResNet-18; doubled here like the 3-D one's. Clips keep
+all their frames: no stride in time.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from unskew.errors import UserError
+from unskew.models._base import Model
+from unskew.models._weights import load_weights
+from unskew.nn import BatchNorm2d, BatchNorm3d
+
+BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    kind: Literal["resnet", "bagnet", "bagnet-released", "3d", "2d"] = "resnet"
+    depth: int = 18
+    width: int = 64
+    weights: str = ""
+    normalise: Literal["auto", "none", "imagenet"] = "auto"
+
+    def __post_init__(self) -> None:
+        if self.depth not in BLOCKS:
+            raise UserError(f"model.depth={self.depth}: must be 18 or 50")
+        if self.depth == 50 and self.kind != "resnet":
+            raise UserError(f"model.kind={self.kind} has depth 18 only")
+        if self.width < 1:
+            raise UserError(f"model.width={self.width}: must be at least 1")
+
+    @property
+    def clips(self) -> bool:
+        return self.kind in ("3d", "2d")
+
+
+def convolution(cfg: Config, inner: int, outer: int, kernel: int, stride: int = 1, frames: int = 1) -> nn.Module:
+    """Without bias; the size stays but for the stride, unless the plan has no padding."""
+    pad = 0 if cfg.kind == "bagnet-released" else kernel // 2
+    if not cfg.clips:
+        return nn.Conv2d(inner, outer, kernel, stride, pad, bias=False)
+    frames = frames if cfg.kind == "3d" else 1
+    return nn.Conv3d(inner, outer, (frames, kernel, kernel), (1, stride, stride), (frames // 2, pad, pad), bias=False)
+
+
+class Block(nn.Module):
+    """Two convolutions and the way around them."""
+
+    growth = 1
+
+    def __init__(self, cfg: Config, inner: int, outer: int, stride: int, kernels: tuple[int, int]) -> None:
+        super().__init__()
+        norm = BatchNorm3d if cfg.clips else BatchNorm2d
+        self.conv1, self.bn1 = convolution(cfg, inner, outer, kernels[0], stride, frames=3), norm(outer)
+        self.relu = nn.ReLU()
+        self.conv2, self.bn2 = convolution(cfg, outer, outer, kernels[1]), norm(outer)
+        self.downsample = _around(cfg, inner, outer, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        summed: Tensor = self.relu(_cropped(self.downsample(x), out) + out)
+        return summed
+
+
+class Bottleneck(nn.Module):
+    """1x1 down, 3x3, 1x1 up to four times the channels; the stride is on the 3x3, as in torchvision."""
+
+    growth = 4
+
+    def __init__(self, cfg: Config, inner: int, outer: int, stride: int, kernels: tuple[int, int]) -> None:
+        super().__init__()
+        self.conv1, self.bn1 = convolution(cfg, inner, outer, 1), BatchNorm2d(outer)
+        self.conv2, self.bn2 = convolution(cfg, outer, outer, kernels[0], stride), BatchNorm2d(outer)
+        self.conv3, self.bn3 = convolution(cfg, outer, outer * self.growth, 1), BatchNorm2d(outer * self.growth)
+        self.relu = nn.ReLU()
+        self.downsample = _around(cfg, inner, outer * self.growth, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.relu(self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x))))))
+        summed: Tensor = self.relu(self.downsample(x) + self.bn3(self.conv3(out)))
+        return summed
+
+
+def _around(cfg: Config, inner: int, outer: int, stride: int) -> nn.Sequential:
+    if stride == 1 and inner == outer:
+        return nn.Sequential()
+    norm = BatchNorm3d if cfg.clips else BatchNorm2d
+    return nn.Sequential(convolution(cfg, inner, outer, 1, stride), norm(outer))
+
+
+def _cropped(x: Tensor, like: Tensor) -> Tensor:
+    """Without padding the way around is larger by the edge that a 3x3 loses."""
+    return x[..., : like.shape[-2], : like.shape[-1]]
+
+
+class ResNet(Model):
+    def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
+        nn.Module.__init__(self)  # blocks stand under torchvision's names
+        channels = _check_shape(cfg, shape)
+        width, block = cfg.width, Block if cfg.depth == 18 else Bottleneck
+        released = cfg.kind == "bagnet-released"
+        norm = BatchNorm3d if cfg.clips else BatchNorm2d
+        if released:
+            self.conv1: nn.Module = nn.Sequential(convolution(cfg, channels, width, 1), convolution(cfg, width, width, 3))
+            self.maxpool: nn.Module = nn.Identity()
+        else:
+            self.conv1 = convolution(cfg, channels, width, 7, 2, frames=3)
+            self.maxpool = nn.MaxPool3d((1, 3, 3), (1, 2, 2), (0, 1, 1)) if cfg.clips else nn.MaxPool2d(3, 2, 1)
+        self.bn1, self.relu = norm(width), nn.ReLU()
+        inner = width
+        for stage, count in enumerate(BLOCKS[cfg.depth], 1):
+            outer = width * 2 ** (stage - 1)
+            first_stride = (2, 2, 2, 1)[stage - 1] if released else (1, 2, 2, 2)[stage - 1]
+            made = []
+            for k in range(count):
+                made.append(block(cfg, inner, outer, first_stride if k == 0 else 1, kernels(cfg, stage, k)))
+                inner = outer * block.growth
+            self.add_module(f"layer{stage}", nn.Sequential(*made))
+        self.avgpool = nn.AdaptiveAvgPool3d(1) if cfg.clips else nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(inner, outputs)
+        for module in self.modules():
+            if isinstance(module, (nn.Conv2d, nn.Conv3d)):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        imagenet = cfg.normalise == "imagenet" or (cfg.normalise == "auto" and bool(cfg.weights))
+        if imagenet:
+            ones = [1] * (len(shape) - 1)
+            # Not in the state dict, whose keys are torchvision's.
+            self.register_buffer("mean", torch.tensor(MEAN).view(3, *ones), persistent=False)
+            self.register_buffer("deviation", torch.tensor(DEVIATION).view(3, *ones), persistent=False)
+        self.normalised, self.clips = imagenet, cfg.clips
+        if cfg.weights:
+            load_weights(self, cfg.weights, head="fc")
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        return ("stem", "layer1", "layer2", "layer3", "layer4", "pool")
+
+    @property
+    def output(self) -> nn.Module:
+        return self.fc
+
+    def _part(self, layer: str) -> Callable[[Tensor], Tensor]:
+        own: dict[str, Callable[[Tensor], Tensor]] = {"stem": self._stem, "pool": self._pool}
+        return own[layer] if layer in own else self.get_submodule(layer)
+
+    def _stem(self, x: Tensor) -> Tensor:
+        if self.clips:
+            x = x.transpose(1, 2)  # convolutions want channels before frames
+        if self.normalised:
+            x = (x - self.get_buffer("mean")) / self.get_buffer("deviation")
+        out: Tensor = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        return out
+
+    def _pool(self, x: Tensor) -> Tensor:
+        return torch.flatten(self.avgpool(x), 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.fc(self.features(x))
+        return logits
+
+    def features(self, x: Tensor, layer: str = "") -> Tensor:
+        self._check(layer)
+        for name in self.layers:
+            x = self._part(name)(x)
+            if name == layer:
+                break
+        return x
+
+    def after(self, h: Tensor, layer: str = "") -> Tensor:
+        self._check(layer)
+        for name in self.layers[self.layers.index(layer or "pool") + 1 :]:
+            h = self._part(name)(h)
+        logits: Tensor = self.fc(h)
+        return logits
+
+
+def kernels(cfg: Config, stage: int, block: int) -> tuple[int, int]:
+    """Sizes of a block's two convolutions: what makes a BagNet."""
+    if cfg.kind == "bagnet":
+        return (3, 3) if stage == 1 else (1, 1)
+    if cfg.kind == "bagnet-released":
+        return (3, 1) if (stage, block) == (1, 0) else (1, 1)
+    return (3, 3)
+
+
+def _check_shape(cfg: Config, shape: tuple[int, ...]) -> int:
+    wanted, dims = ("clips (frames, channels, height, width)", 4) if cfg.clips else ("images", 3)
+    least = 16 if cfg.kind == "bagnet-released" else 8
+    if len(shape) != dims or min(shape[-2:]) < least:
+        raise UserError(
+            f"model 'resnet' of kind {cfg.kind} takes {wanted} of at least {least}x{least} pixels, got inputs of shape {shape}"
+        )
+    channels = shape[-3]
+    if cfg.weights and channels != 3:
+        raise UserError(f"model.weights are for three channels, inputs have {channels}")
+    return channels
