@@ -19,7 +19,12 @@ DIGITS = "base=digits"
 
 
 def source(name, extra=""):
-    small = {"tiles": "base=digits,rows=400", "cartoon": "rows=800,size=16"}
+    small = {
+        "tiles": "base=digits,rows=400",
+        "cartoon": "rows=800,size=16",
+        "texture-shapes": "rows=800,size=24",
+        "moving-digits": "base=digits,rows=600,size=24",
+    }
     settings = ",".join(filter(None, [DIGITS if "mnist" in name else small.get(name, ""), extra]))
     return f"{name}:{settings}" if settings else name
 
