@@ -137,16 +137,19 @@ def evaluate(
     ] = "",
     alpha: Annotated[float, typer.Option(help="With --leakage: attack an alpha-balanced subset of the rows.")] = 0.0,
     rba: Annotated[float, typer.Option(help="With --leakage: also after calibration to the training ratios, this margin.")] = 0.0,
+    corruptions: Annotated[str, typer.Option(help="Also on spoilt images: all, or names such as fog,shot_noise.")] = "",
     device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Judge a run: accuracy by (class, bias) group and the named averages."""
     from unskew.evaluate.attack import noise_levels
+    from unskew.evaluate.corrupt import asked_for
     from unskew.evaluate.run import evaluate as verb
     from unskew.report.text import group_table
 
     found = verb(
-        run, on or None, split=split, device=device, leakage=leakage, noise=noise_levels(noise), alpha=alpha, rba=rba
+        run, on or None, split=split, device=device, leakage=leakage, noise=noise_levels(noise), alpha=alpha, rba=rba,
+        corruptions=asked_for(corruptions),
     )  # fmt: skip
     _show(found.metrics, json, group_table(found))
 

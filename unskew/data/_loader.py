@@ -5,7 +5,7 @@ arithmetic (to float, augmentation, normalisation) is batched on the device, and
 """
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,6 +137,7 @@ def rows_in_order(
     workers: int = 0,
     dtype: torch.dtype = torch.float32,
     change: Augment | None = None,
+    alter: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """(ids, inputs ready for a network) of these rows, in order, those that cannot be decoded left out; changed if asked for."""
     chunks = list(torch.split(rows, batch))
@@ -149,5 +150,6 @@ def rows_in_order(
             index, x = index[fine], x[fine]
         if len(index):
             ready = to_float(x, dtype)
+            ready = ready if alter is None else alter(ready, index)
             ready = ready if change is None else augment(ready, change, 0, number, len(index), slice(None))
             yield index, channels_last(normalise(ready, data))

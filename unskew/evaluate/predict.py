@@ -1,5 +1,7 @@
 """One forward pass over the rows; everything else is computed from what it leaves."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -11,21 +13,27 @@ from unskew.methods._base import Method
 BATCH = 1024  # images are small or the machine large: halved by `batch_for` when rows are big
 
 
-def predict(method: Method, data: DataSet, rows: Tensor, *, workers: int = 0) -> tuple[Tensor, Tensor]:
-    """(ids, logits) of these rows, in order, shared over the processes; rows that cannot be decoded are left out."""
+def predict(
+    method: Method, data: DataSet, rows: Tensor, *, workers: int = 0, alter: Callable[[Tensor, Tensor], Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
+    """(ids, logits) of these rows, in order, shared over the processes; rows that cannot be decoded are left out.
+
+    `alter(inputs, ids)` changes inputs in [0, 1] before anything else sees them.
+    """
     parameter = next(method.parameters())
     was_training = method.training
     method.eval()
     indices, logits = [torch.zeros(0, dtype=torch.long)], []
     with torch.inference_mode():
-        for index, x in rows_in_order(data, processes.shard(rows), batch_for(data), workers=workers, dtype=parameter.dtype):
+        mine = processes.shard(rows)
+        for index, x in rows_in_order(data, mine, batch_for(data), workers=workers, dtype=parameter.dtype, alter=alter):
             indices.append(index)
             logits.append(method.predict(x.to(parameter.device)).float())
     method.train(was_training)
     width = len(data.classes)
-    mine = torch.cat(logits) if logits else torch.zeros(0, width, device=parameter.device)
+    found = torch.cat(logits) if logits else torch.zeros(0, width, device=parameter.device)
     index = processes.gather_rows(torch.cat(indices).to(parameter.device)).cpu()
-    every = processes.gather_rows(mine).cpu()
+    every = processes.gather_rows(found).cpu()
     order = index.argsort()
     return index[order], every[order]
 

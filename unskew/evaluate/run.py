@@ -16,6 +16,7 @@ from unskew.data._sources import DataConfig, load
 from unskew.engine import check_device
 from unskew.errors import UserError
 from unskew.evaluate.attack import LeakageConfig, leakage_of, predict_and_embed
+from unskew.evaluate.corrupt import accuracy_under
 from unskew.evaluate.predict import predict
 from unskew.files import write_json
 from unskew.measure.groups import groups
@@ -124,12 +125,14 @@ def evaluate(
     noise: Sequence[float] = (),
     alpha: float = 0.0,
     rba: float = 0.0,
+    corruptions: Sequence[str] = (),
 ) -> Judgement:
     """One forward pass over a split; predictions and metrics go into the run's folder.
 
     `leakage` also asks how well each bias column can be guessed from the logits: by fresh attackers, trained from nothing on a part
     of these rows and judged on another, whatever the model was trained against. `noise` asks it again with Gaussian noise on the
     embedding, `alpha` on an alpha-balanced subset of the rows, `rba` also after calibration within this margin.
+    `corruptions` names ways to spoil the images, each tried at five strengths.
     """
     asked = LeakageConfig(noise=tuple(noise), alpha=alpha, rba=rba, attack=attack)
     if (noise or alpha or rba) and not leakage:
@@ -156,7 +159,12 @@ def evaluate(
             logits, data, index, asked, run.config["config"]["seed"], embedding=embedding, trained_on=trained_on
         )  # fmt: skip
     else:
-        more = _known_leakage(run, place)
+        more = _known(run, place, ("leakage", "leakage_by_bias"))
+    if corruptions:
+        seed = run.config["config"]["seed"]
+        more["corruptions"] = accuracy_under(method, data, index, corruptions, seed=seed, workers=workers)
+    else:
+        more |= _known(run, place, ("corruptions",))
     found = dataclasses.replace(found, metrics={**found.metrics, **more})
     table.save(run.path / "predictions" / f"{place}.parquet")
     write_json(run.path / f"metrics-{place}.json", found.metrics)
@@ -173,14 +181,16 @@ def recall(run: Run, split: str = "test", on: Any = None) -> Judgement:
     if data.fingerprint != table.made_by.get("fingerprint"):
         raise UserError(f"{data.source} has changed since {run.path} was judged on it")
     found = _judgement(run, data, table, split)
-    return dataclasses.replace(found, metrics={**found.metrics, **_known_leakage(run, split)})
+    return dataclasses.replace(
+        found, metrics={**found.metrics, **_known(run, split, ("leakage", "leakage_by_bias", "corruptions"))}
+    )
 
 
-def _known_leakage(run: Run, place: str) -> dict[str, Any]:
-    """What attackers found before on the same rows: they take minutes, so it is asked for once."""
+def _known(run: Run, place: str, keys: Sequence[str]) -> dict[str, Any]:
+    """What was found before on the same rows and takes minutes: it is asked for once."""
     saved = run.path / f"metrics-{place}.json"
     known = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else {}
-    return {k: known[k] for k in ("leakage", "leakage_by_bias") if k in known}
+    return {k: known[k] for k in keys if k in known}
 
 
 def _judgement(run: Run, data: DataSet, table: Table, split: str) -> Judgement:

@@ -51,6 +51,7 @@ def render(content: dict[str, Any]) -> str:
         accuracy=Markup(charts.curves(runs, "val")),
         plane_bias=next((run["metrics"]["leakage"].get("bias", "") for run in runs if "leakage" in run["metrics"]), ""),
         plane=Markup(charts.plane(charts.plane_points(runs))),
+        spoilt=[run for run in runs if "corruptions" in run["metrics"]],
         gain=Markup(charts.gain(runs)),
         audit=content.get("audit"),
         shortcuts=Markup(charts.ranking(content["audit"]["representations"][:12])) if content.get("audit") else "",

@@ -33,6 +33,11 @@ def group_table(found: Judgement) -> str:
     )
     for name, leak in leaks.items():
         lines += [leakage_line(name, leak), *_more_leakage(leak)]
+    if "corruptions" in found.metrics:
+        spoilt = found.metrics["corruptions"]
+        lines += ["", "on spoilt images, mean of five strengths:"]
+        lines += [f"{name:17} {percent(kind['mean']):>7}" for name, kind in spoilt["kinds"].items()]
+        lines.append(f"{'mean':17} {percent(spoilt['mean']):>7}")
     selection = found.metrics["selection"]
     lines += ["", f"selected by {selection['rule']} (step {selection['step']}); {found.metrics['split']} split"]
     lines += ["", *_matrix(groups)] if len(groups.bias_names) == 1 and len(groups.bias_values[0]) <= 12 else ["", *_rows(groups)]
