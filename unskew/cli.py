@@ -209,12 +209,25 @@ def data(
     settings: Settings = None,
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("data"),
     how: Annotated[str, typer.Option("--as", help="npz (one array file), or images (class folders and metadata.csv).")] = "npz",
+    root: Annotated[str, typer.Option(help="Where a real set lies on disk, in its official layout.")] = "",
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing: say what of a real set is there and what is missing.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Write a built-in data set to disk."""
+    """Write a built-in data set to disk, or check a real one."""
     from unskew.data import load
     from unskew.data._write import write
 
+    settings = [*(settings or []), *([f"root={root}"] if root else [])]
+    if check:
+        from unskew.data._check import check as look
+
+        found = look(name, root)
+        _show(found, json, found.pop("text"))
+        if not found["whole"]:
+            _stop(2, f"{name}: not complete in {root}")
+        return
     started = time.perf_counter()
     made = load(f"{name}:{','.join(settings or [])}")
     place = write(made, out, how)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from unskew.data._clips import clip_set, clips_below
 from unskew.data._dataset import SPLITS, DataSet, carve_splits
 from unskew.data._files import images_below
 from unskew.data._images import image_set
@@ -47,9 +48,12 @@ def from_folder(root: Path, cfg: "DataConfig") -> DataSet:
         if not folders:
             raise UserError(f"{part}: no class folder in it")
         for folder in folders:
-            found = images_below(folder)
+            found = clips_below(folder) if cfg.frames else images_below(folder)
             if not found:
-                raise UserError(f"{folder}: a class folder without an image; remove it or fill it")
+                if not cfg.frames and clips_below(folder):
+                    raise UserError(f"{folder}: videos, no images; say how many frames to take of each with data.frames=8")
+                what = "a clip" if cfg.frames else "an image"
+                raise UserError(f"{folder}: a class folder without {what}; remove it or fill it")
             rows += [(str(p.relative_to(root)), folder.name, code) for p in found]
     classes = tuple(sorted({name for _, name, _ in rows}))
     if len(classes) < 2:
@@ -59,4 +63,5 @@ def from_folder(root: Path, cfg: "DataConfig") -> DataSet:
     split = torch.tensor([code for _, _, code in rows])
     carve = bool(cfg.holdout) and bool((split == 0).any())
     split, carved = carve_splits(y, split, cfg.holdout, cfg.seed) if carve else (split, ())
-    return image_set(root, [p for p, _, _ in rows], y, classes, split, SPLITS, cfg, carved=carved)
+    build = clip_set if cfg.frames else image_set
+    return build(root, [p for p, _, _ in rows], y, classes, split, SPLITS, cfg, carved=carved)

@@ -13,6 +13,7 @@ from unskew.data._dataset import DataSet, Memory
 from unskew.data._folder import from_folder, is_result
 from unskew.data._hide import hiding
 from unskew.data._hugging_face import from_saved, is_saved
+from unskew.data._listing import data_set
 from unskew.data._noise import with_noise
 from unskew.data._table import from_table
 from unskew.data._torch import from_torch
@@ -42,14 +43,16 @@ class DataConfig:
     boxes: tuple[str, ...] = ("x0", "y0", "x1", "y1")  # columns of the boxes, in pixels
     mask: str = ""  # column of mask files, in place of boxes
     blur: float = 10.0  # deviation of the blur, in pixels
-    seed: int = 0  # of the splits and the noise
+    frames: int = 0  # of a clip; 0: inputs are images (8 for a built-in set of clips)
+    sampling: Literal["uniform", "random"] = "uniform"  # which frames: the middles of equal parts, or one at random of each
+    seed: int = 0  # of the splits, the noise and random frames
 
     def __post_init__(self) -> None:
         for name in ("max_bad", "holdout"):
             if not 0 <= getattr(self, name) <= 0.5:
                 raise UserError(f"data.{name}={getattr(self, name)}: must lie in [0, 0.5]")
-        if self.size < 0 or self.workers < 0 or self.memory < 0:
-            raise UserError("data.size, data.workers and data.memory must not be negative")
+        if self.size < 0 or self.workers < 0 or self.memory < 0 or self.frames < 0:
+            raise UserError("data.size, data.workers, data.memory and data.frames must not be negative")
         if len(self.boxes) != 4 or self.blur <= 0:
             raise UserError("data.boxes names four columns (x0,y0,x1,y1), and data.blur must be above 0")
         if self.mask and not self.hide:
@@ -157,7 +160,7 @@ def _built_in(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
         seed = config.read(values.get("seed", cfg.seed), int, "seed")
         cfg = dataclasses.replace(cfg, noise=config.read(noise, float, "noise"), seed=seed)
     made = config.build(module.Config, values)
-    data = module.make(made)
+    data = data_set(module.listing(made), cfg) if hasattr(module, "listing") else module.make(made)
     return dataclasses.replace(data, source=text), cfg
 
 

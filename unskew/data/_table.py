@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from unskew.data import _columns
+from unskew.data._clips import clip_set
 from unskew.data._dataset import DataSet
 from unskew.data._images import image_set
 from unskew.errors import UserError
@@ -28,13 +29,18 @@ def from_table(path: Path, cfg: "DataConfig") -> DataSet:
     bias, values = _columns.biases(frame, cfg.bias, where)
     split, splits, carved = _columns.splits(frame, y, cfg, where)
     files = [str(p) if p is not None else "" for p in frame[name].to_list()]
-    absent = [k for k, p in enumerate(files) if not p or not (path.parent / p).is_file()]
+    absent = [
+        k
+        for k, p in enumerate(files)
+        if not p or not ((path.parent / p).is_file() or (cfg.frames and (path.parent / p).is_dir()))
+    ]
     if absent:
         raise UserError(
             f"{where}: {len(absent)} of {len(files)} paths do not exist, the first is {files[absent[0]]!r} in row "
             f"{absent[0] + 1}; paths are relative to the table's folder"
         )
-    return image_set(
+    build = clip_set if cfg.frames else image_set
+    return build(
         path.parent,
         files,
         y,
