@@ -14,8 +14,8 @@ from unskew.data._colour import LFF, LNL, REBIAS
 from unskew.data.planted import copy_chance, information
 from unskew.errors import UserError
 
-# mnist is fetched, its builders are tested on the embedded digits; real sets are read from disk: test_real_sets.py
-NAMES = [n for n in registry.names("data") if n != "mnist" and not hasattr(registry.load("data", n), "listing")]
+# mnist and fruit are fetched, their builders are tested on the embedded digits; real sets are read from disk: test_real_sets.py
+NAMES = [n for n in registry.names("data") if n not in ("mnist", "fruit") and not hasattr(registry.load("data", n), "listing")]
 DIGITS = "base=digits"
 
 

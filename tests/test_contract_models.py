@@ -5,13 +5,15 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+import unskew as package
 from unskew import registry
 from unskew.errors import UserError
 from unskew.models import receptive_field
 from unskew.models._base import Adapter, maker
 
 MODELS = registry.names("models")
-SHAPES = {"mlp": (6,), "convnet2": (3, 36, 36)}
+SHAPES = {"mlp": (6,), "convnet2": (3, 36, 36), "efficientnet-lite0": (3, 32, 32)}
+AT_RANDOM = {"efficientnet-lite0": {"pretrained": False}}  # its weights are fetched: benchmarks/fruit_probe.py
 
 
 def shape_for(name):
@@ -21,7 +23,7 @@ def shape_for(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_logits_layers_and_entering_in_the_middle(name):
     shape = shape_for(name)
-    model = maker(name, {}, shape, 7)().eval()
+    model = maker(name, AT_RANDOM.get(name, {}), shape, 7)().eval()
     x = torch.randn(5, *shape)
     logits = model(x)
     assert logits.shape == (5, 7)
@@ -36,7 +38,7 @@ def test_logits_layers_and_entering_in_the_middle(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_every_parameter_gets_a_gradient_and_state_goes_round(name):
     shape = shape_for(name)
-    make = maker(name, {}, shape, 3)
+    make = maker(name, AT_RANDOM.get(name, {}), shape, 3)
     model, other = make(), make()
     model(torch.randn(8, *shape)).square().sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
@@ -172,6 +174,26 @@ def test_weights_of_another_network_are_refused(tmp_path):
     torch.save([1, 2], tmp_path / "w.pth")
     with pytest.raises(UserError, match="holds no state dict"):
         load()
+
+
+def test_efficientnet_lite0_loads_a_file_of_its_keys_and_counts_right(tmp_path):
+    model = maker("efficientnet-lite0", {"pretrained": False}, (3, 64, 64), 1000)()
+    assert sum(p.numel() for p in model.parameters()) == 4_652_008  # as published
+    torch.save(model.state_dict(), tmp_path / "w.pth")
+    again = maker("efficientnet-lite0", {"weights": str(tmp_path / "w.pth")}, (3, 64, 64), 1000)().eval()
+    x = torch.rand(2, 3, 64, 64)
+    torch.testing.assert_close(again(x), model.eval()(x))
+    with pytest.raises(UserError, match="one or three channels, got 2"):
+        maker("efficientnet-lite0", {"pretrained": False}, (2, 64, 64), 10)
+
+
+def test_a_finished_run_does_not_need_the_file_of_its_first_weights(tmp_path):
+    torch.save(maker("resnet", {"width": 4}, (3, 28, 28), 10)().state_dict(), tmp_path / "w.pth")
+    settings = {"model.width": 4, "model.weights": str(tmp_path / "w.pth"), "train.steps": 2, "train.batch": 16}
+    run = package.train("colored-mnist:base=digits", model="resnet", out=tmp_path / "run", settings=settings)
+    first = package.evaluate(run).metrics["plain"]
+    (tmp_path / "w.pth").unlink()
+    assert package.evaluate(run).metrics["plain"] == first  # scaled as in training, though the weights' file is gone
 
 
 def test_the_one_by_one_network_sees_single_pixels_only():

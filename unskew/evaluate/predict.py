@@ -23,6 +23,8 @@ def predict(
     parameter = next(method.parameters())
     was_training = method.training
     method.eval()
+    if parameter.device.type == "cpu":
+        processes.keep_freed_memory()
     indices, logits = [torch.zeros(0, dtype=torch.long)], []
     with torch.inference_mode():
         mine = processes.shard(rows)

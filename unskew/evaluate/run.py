@@ -24,6 +24,7 @@ from unskew.measure.label_sets import by_bias, label_sets
 from unskew.measure.leakage import Attack
 from unskew.methods._base import Method
 from unskew.methods._make import from_facts
+from unskew.models._weights import without_first_weights
 from unskew.records import Facts, Groups, Run, Table
 
 
@@ -110,7 +111,8 @@ def _rebuild(record: dict[str, Any]) -> Method:
         mean=tuple(saved.get("mean", ())),
         std=tuple(saved.get("std", ())),
     )
-    method = from_facts(cfg["method_name"], cfg["method"], cfg["model_name"], cfg["model"], facts, cfg["seed"])
+    with without_first_weights():
+        method = from_facts(cfg["method_name"], cfg["method"], cfg["model_name"], cfg["model"], facts, cfg["seed"])
     return method.double() if cfg["train"]["precision"] == "64-true" else method
 
 

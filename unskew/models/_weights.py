@@ -1,5 +1,7 @@
 """Weights from a file, opened without running anything in it."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +10,26 @@ from torch import nn
 
 from unskew.errors import UserError
 
+_wanted = True
 
-def load_weights(network: nn.Module, named: str, head: str) -> None:
+
+@contextmanager
+def without_first_weights() -> Iterator[None]:
+    """Inside, networks are built without the weights that they would start from: those of a finished run follow, and the file
+    of the first ones may be gone."""
+    global _wanted
+    before, _wanted = _wanted, False
+    try:
+        yield
+    finally:
+        _wanted = before
+
+
+def load_weights(network: nn.Module, find: Callable[[], Path], head: str) -> None:
     """Load a state dict strictly. A head for another number of classes is left as it was started."""
-    path = Path(named)
+    if not _wanted:
+        return
+    path = find()
     state = read_state(path)
     own = network.state_dict()
     for name in [n for n in state if n.startswith(f"{head}.")]:

@@ -30,6 +30,7 @@ all their frames: no stride in time.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -160,7 +161,7 @@ class ResNet(Model):
             self.register_buffer("deviation", torch.tensor(DEVIATION).view(3, *ones), persistent=False)
         self.normalised, self.clips = imagenet, cfg.clips
         if cfg.weights:
-            load_weights(self, cfg.weights, head="fc")
+            load_weights(self, lambda: Path(cfg.weights), head="fc")
 
     @property
     def layers(self) -> tuple[str, ...]:

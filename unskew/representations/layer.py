@@ -1,4 +1,4 @@
-r"""layer: the output of any layer of any network: of a finished run, or of a network with its first random weights.
+r"""layer: the output of any layer of any network: of a finished run, or of a network with its first weights.
 
 .. math::  \phi = \mathrm{mean}_{hw}\, h_l(x), \qquad \text{or, with } \texttt{gram}: \quad
            \phi = \frac{1}{CHW} h_l(x)\, h_l(x)^\top
@@ -16,11 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unskew import checkpoint
+from unskew import checkpoint, engine
 from unskew.data._dataset import DataSet
 from unskew.data._loader import normalise
 from unskew.errors import UserError
 from unskew.models._base import Model, maker
+from unskew.models._weights import without_first_weights
 from unskew.rng import seed_of
 
 PIXELS, CONTENT = True, True
@@ -30,7 +31,8 @@ VARIANTS: tuple[dict[str, str], ...] = ()  # only when asked for: which network 
 @dataclass(frozen=True)
 class Config:
     run: str = ""  # folder of a finished run
-    model: str = ""  # or a network by name, with random weights
+    model: str = ""  # or a network by name, with its first weights: random, or those it comes with (efficientnet-lite0)
+    pretrained: bool = True  # false: at random all the same
     at: str = ""  # layer; the last by default
     gram: bool = False
     seed: int = 0
@@ -58,7 +60,7 @@ def state(cfg: Config) -> str:
 def network(cfg: Config, weights: str, shape: tuple[int, ...], outputs: int) -> Any:
     """The network with its weights; `weights` tells one state of a run from another."""
     if cfg.model:
-        make = maker(cfg.model, {}, shape, outputs)
+        make = maker(cfg.model, {} if cfg.pretrained else {"pretrained": False}, shape, outputs)
         with torch.random.fork_rng():
             torch.manual_seed(seed_of(cfg.seed, "layer"))
             return make().eval()
@@ -69,13 +71,15 @@ def network(cfg: Config, weights: str, shape: tuple[int, ...], outputs: int) -> 
     if tuple(record["data"]["shape"]) != shape:
         raise UserError(f"{cfg.run!r} was trained on inputs of shape {tuple(record['data']['shape'])}, these have {shape}")
     settings = record["config"]
-    made = maker(settings["model_name"], settings["model"], shape, len(record["data"]["classes"]))()
+    with without_first_weights():
+        made = maker(settings["model_name"], settings["model"], shape, len(record["data"]["classes"]))()
     tensors, _ = checkpoint.read(path / "model.safetensors")
     made.load_state_dict({k.removeprefix("model."): t.float() for k, t in tensors.items() if k.startswith("model.")})
     return made.eval()
 
 
 def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
+    engine.keep_freed_memory()  # a network's maps are large, and the next batch needs the same
     made = network(cfg, state(cfg), data.shape, len(data.classes))
     assert isinstance(made, Model)
     h = made.features(normalise(x, data), cfg.at)
