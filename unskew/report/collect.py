@@ -12,6 +12,7 @@ from unskew.data._dataset import DataSet
 from unskew.data._loader import rows_in_order
 from unskew.evaluate.run import Judgement, recall, trained_method
 from unskew.records import Estimate, Groups, Run
+from unskew.report.attention import looks
 from unskew.report.pictures import picture, thumbnails
 
 FEW = 10  # rows with a label below which its F1 is marked
@@ -50,6 +51,7 @@ def collect(run: Run, on: Any = None) -> dict[str, Any]:
         "metrics": found.metrics,
         "labels_table": label_table(found),
         "masks": mask_pictures(run, found),
+        "looks": looks(run, found),
         "heat_maps": [] if found.data.multi_label else [m for m in map(heat_map, found.by_bias.values() or [found.groups]) if m],
         "by_bias": {name: verdict(g, found.data.multi_label) for name, g in found.by_bias.items()},
         "curves": [row for row in run.log() if row["kind"] in ("train", "val", "test")],
