@@ -113,8 +113,19 @@ def test_suites_of_the_package_plan_at_every_scale(name):
         if published is None:
             continue
         found = summary(suite, tasks, {}, published).to_dicts()  # no name in the suite misses its row of the table
-        lost = [r for r in found if r["published_mean"] is None and suite.part("method")[r["method"]].get("published")]
+        named = {kind: {n for n, e in suite.part(kind).items() if e.get("published")} for kind in ("method", "data")}
+        lost = [r for r in found if r["published_mean"] is None and r["method"] in named["method"] and r["data"] in named["data"]]
         assert not lost, lost
+
+
+def test_real_sets_are_looked_for_before_anything_starts(tmp_path):
+    with pytest.raises(UserError, match="bar is read from disk: name its folder"):
+        package.bench("pgd-table3", scale="paper", out=tmp_path / "out")
+    with pytest.raises(UserError, match=rf"bar: {tmp_path} lacks train/, test/"):
+        package.bench("pgd-table3", scale="paper", out=tmp_path / "out", roots={"bar": str(tmp_path)})
+    with pytest.raises(UserError, match=r"--root baar=...: pgd-table3 at scale paper has faces, size, bar, celeba, weights"):
+        package.bench("pgd-table3", scale="paper", out=tmp_path / "out", roots={"baar": "x"})
+    assert not (tmp_path / "out").exists()
 
 
 def test_seeds_are_how_many_or_which(suite):

@@ -1,5 +1,8 @@
 """What every network must do, asked of every file in unskew/models; and the facts published about some of them."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -10,6 +13,7 @@ from unskew import registry
 from unskew.errors import UserError
 from unskew.models import receptive_field
 from unskew.models._base import Adapter, maker
+from unskew.nn import guard_convolutions
 
 MODELS = registry.names("models")
 SHAPES = {"mlp": (6,), "convnet2": (3, 36, 36), "efficientnet-lite0": (3, 32, 32)}
@@ -217,3 +221,21 @@ def test_any_module_becomes_a_model():
     torch.testing.assert_close(model.features(x), network[1](network[0](x)))
     with pytest.raises(UserError, match="no layer 'nosuch'"):
         Adapter(network, ["nosuch"])
+
+
+def test_strided_pointwise_convolutions_are_the_same_and_do_not_write_beyond_their_memory():
+    plain = nn.Conv2d(4, 8, 1, 2)
+    guarded = guard_convolutions(nn.Sequential(nn.Conv2d(4, 8, 1, 2)))
+    guarded[0].load_state_dict(plain.state_dict())
+    x = torch.rand(3, 4, 9, 7)
+    torch.testing.assert_close(guarded(x), plain(x))
+    other = guard_convolutions(nn.Sequential(nn.Conv2d(4, 8, 3, 2, 1), nn.Conv2d(4, 8, 1)))
+    assert [type(c) for c in other] == [nn.Conv2d, nn.Conv2d]
+    # In a process of its own: the plain one kills it.
+    code = (
+        "import torch; from unskew.models._base import maker; torch.manual_seed(0); "
+        "m = maker('resnet', {'width': 4}, (3, 32, 32), 8)(); x = torch.rand(64, 3, 32, 32).contiguous(memory_format=torch.channels_last);"
+        "[m(x).square().mean().backward() for _ in range(6)]; print('whole')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "whole", done.stderr

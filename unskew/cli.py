@@ -180,6 +180,9 @@ def bench(
     address: Annotated[str, typer.Option(help="With --on ray: of a cluster that runs; one is started here if not given.")] = "",
     only: Annotated[str, typer.Option(help="Methods, data sets or settings of the suite, separated by commas.")] = "",
     seeds: Annotated[str, typer.Option(help="How many (3) or which (1..2); the scale's own if not given.")] = "0",
+    root: Annotated[
+        Optional[list[str]], typer.Option(metavar="NAME=DIR", help="Where a real set of the suite lies; may be repeated.")
+    ] = None,
     workers: Annotated[int, typer.Option(help="Runs side by side; as many as there are cores if not given.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what --out holds; also done without this word.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for runs, results and report.")] = Path("bench"),
@@ -196,7 +199,8 @@ def bench(
     else:
         found = verb(
             suite, scale=scale, on=on, out=out, seeds=seeds, only=[w for w in only.split(",") if w], workers=workers,
-            address=address, settings=config.words(settings or []), resume=resume, command=_command(),
+            address=address, settings=config.words(settings or []), roots=config.words(root or []), resume=resume,
+            command=_command(),
         )  # fmt: skip
     _show(found, json, f"{table_text(found)}\n\npage: {found['page']}")
     if found["failed"]:

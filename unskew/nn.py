@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unskew import engine
@@ -124,4 +125,24 @@ def share_statistics(module: nn.Module) -> nn.Module:
             setattr(module, name, replaced)
         else:
             share_statistics(child)
+    return module
+
+
+class StridedPointwise(nn.Conv2d):
+    """A 1x1 convolution with a stride, as one without of every s-th pixel.
+
+    The same numbers. With fewer than eight input channels, channels last, the backward pass of torch 2.13 on processors writes beyond
+    its memory and the process dies, or worse does not.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        down, across = self.stride
+        return F.conv2d(input[..., ::down, ::across], self.weight, self.bias, groups=self.groups)
+
+
+def guard_convolutions(module: nn.Module) -> nn.Module:
+    """Put `StridedPointwise` in the place of every plain convolution that it stands for."""
+    for child in module.modules():
+        if type(child) is nn.Conv2d and child.kernel_size == (1, 1) and child.stride != (1, 1) and child.padding == (0, 0):
+            child.__class__ = StridedPointwise  # same state, same hooks, only `forward` differs
     return module

@@ -136,13 +136,25 @@ def _check_keys(suite: Suite) -> None:
 
 
 def plan(
-    suite: Suite, scale: str, *, seeds: int | str = 0, only: Iterable[str] = (), extra: dict[str, str] | None = None
+    suite: Suite,
+    scale: str,
+    *,
+    seeds: int | str = 0,
+    only: Iterable[str] = (),
+    extra: dict[str, str] | None = None,
+    roots: dict[str, str] | None = None,
 ) -> list[Task]:
-    """Every run of the suite at a scale, shared ones first. Settings are checked here, down to the last key."""
+    """Every run of the suite at a scale, shared ones first. Settings are checked here, down to the last key.
+
+    `roots` say where real sets lie on disk: values of the scale's vars.
+    """
     scales = suite.part("scale")
     if scale not in scales:
         raise UserError(f"{suite.name} has no scale {scale!r}{suggest(scale, scales)}")
     chosen = scales[scale]
+    for name in roots or {}:
+        if name not in chosen.get("vars", {}):
+            raise UserError(f"--root {name}=...: {suite.name} at scale {scale} has {', '.join(chosen.get('vars', {})) or 'none'}")
     asked_seeds = _seeds(seeds) or range(int(chosen.get("seeds", suite.table.get("seeds", 1))))
     asked, usual = _only(suite, list(only)), _only(suite, list(chosen.get("only", [])))
     wanted = {kind: asked[kind] or usual[kind] for kind in asked}  # a method asked for leaves the scale's data sets as they are
@@ -154,7 +166,7 @@ def plan(
             if wanted["at"] and at not in wanted["at"]:
                 continue
             for seed in asked_seeds:
-                tasks += _runs(suite, scale, data, at, seed, wanted["method"], extra or {})
+                tasks += _runs(suite, scale, data, at, seed, wanted["method"], extra or {}, roots or {})
     if not tasks:
         raise UserError(f"{suite.name}: nothing is left to run")
     _check(suite, tasks)
@@ -184,9 +196,11 @@ def _only(suite: Suite, words: list[str]) -> dict[str, set[str]]:
     return found
 
 
-def _runs(suite: Suite, scale: str, data: str, at: str, seed: int, methods: set[str], extra: dict[str, str]) -> list[Task]:
+def _runs(
+    suite: Suite, scale: str, data: str, at: str, seed: int, methods: set[str], extra: dict[str, str], roots: dict[str, str]
+) -> list[Task]:
     entry, chosen = suite.part("data")[data], suite.part("scale")[scale]
-    values = {k: str(v) for k, v in chosen.get("vars", {}).items()} | {"at": at, "seed": str(seed)}
+    values = {k: str(v) for k, v in chosen.get("vars", {}).items()} | roots | {"at": at, "seed": str(seed)}
     values["model"] = str(entry.get("model", ""))
     where = "-".join(filter(None, (data, at, f"s{seed}")))
     common = _settings(suite.table) | _settings(entry)
@@ -271,6 +285,16 @@ def _check_source(source: str) -> None:
     values = config.words(list(pieces(settings)))
     values.pop("noise", None)
     config.build(registry.load("data", name).Config, values)
+
+
+def check_on_disk(tasks: list[Task]) -> None:
+    """Real sets that are not whole on disk are told before the first run starts."""
+    for source in dict.fromkeys(task.source for task in tasks):
+        name, _, settings = source.partition(":")
+        if name.replace("_", "-") in registry.names("data"):
+            module = registry.load("data", name)
+            if hasattr(module, "listing"):
+                module.listing(config.build(module.Config, config.words(list(pieces(settings)))))
 
 
 def check_method(name: str, settings: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from unskew import progress
 from unskew.bench._live import board
 from unskew.bench._report import report
-from unskew.bench._suite import Suite, Task, plan, read
+from unskew.bench._suite import Suite, Task, check_on_disk, plan, read
 from unskew.errors import UserError
 from unskew.files import write_json
 
@@ -31,19 +31,21 @@ def bench(
     workers: int = 0,
     address: str = "",
     settings: dict[str, str] | None = None,
+    roots: dict[str, str] | None = None,
     resume: bool = False,
     command: str = "",
 ) -> dict[str, Any]:
     """Run a suite into the folder `out` and report it. Given again, only what has no result is run.
 
-    `seeds` says how many, or which: 3, or "1..2".
+    `seeds` says how many, or which: 3, or "1..2". `roots` says where real sets lie: {"celeba": "data/celeba"}.
     """
     out = Path(out).absolute()
     if resume and not (out / "bench.json").is_file():
         raise UserError(f"--resume: {out} holds no bench")
     asked = read(suite)
     published = asked.published()  # a wrong name is told before the work
-    tasks = plan(asked, scale, seeds=seeds, only=only, extra=settings)
+    tasks = plan(asked, scale, seeds=seeds, only=only, extra=settings, roots=roots)
+    check_on_disk(tasks)
     _claim(out, asked, scale, settings or {})
     for folder in ("runs", "results", "tasks"):
         (out / folder).mkdir(parents=True, exist_ok=True)

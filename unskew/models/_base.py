@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from unskew import config, registry
 from unskew.errors import UserError, suggest
-from unskew.nn import share_statistics
+from unskew.nn import guard_convolutions, share_statistics
 
 
 class Model(nn.Module):
@@ -120,7 +120,7 @@ def maker(name: str, settings: dict[str, Any], shape: tuple[int, ...], outputs: 
 
     def make() -> nn.Module:
         made = build(cfg, shape, outputs)
-        return share_statistics(made if isinstance(made, Model) else Adapter(made))
+        return guard_convolutions(share_statistics(made if isinstance(made, Model) else Adapter(made)))
 
     _try_on(make(), name, shape)
     return make

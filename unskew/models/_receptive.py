@@ -12,7 +12,12 @@ from torch import fx, nn
 
 from unskew.errors import UserError
 
-SLIDING = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)
+DIMENSIONS = {
+    1: (nn.Conv1d, nn.MaxPool1d, nn.AvgPool1d),
+    2: (nn.Conv2d, nn.MaxPool2d, nn.AvgPool2d),
+    3: (nn.Conv3d, nn.MaxPool3d, nn.AvgPool3d),
+}
+SLIDING = tuple(kind for kinds in DIMENSIONS.values() for kind in kinds)
 WHOLE = (nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d, nn.Flatten, nn.Linear)
 
 
@@ -54,5 +59,5 @@ def receptive_field(network: nn.Module) -> tuple[int, ...]:
 
 def _each(module: Any, name: str) -> tuple[int, ...]:
     value = getattr(module, name)
-    dims = int(type(module).__name__[-2])
+    dims = next(d for d, kinds in DIMENSIONS.items() if isinstance(module, kinds))
     return tuple(value) if isinstance(value, tuple) else (value,) * dims
