@@ -54,11 +54,17 @@ def table(rows, published, what):
         for name in dict.fromkeys((r["name"], str(r["set"] or "")) for r in mine):
             part = [r for r in mine if (r["name"], str(r["set"] or "")) == name]
             there = published.get(ratio, {}).get(name[0]) if not name[1] else None
-            values = [f"{100 * mean(r[w] for r in part):.1f}" for w in what]
+            values = [shown([100 * r[w] for r in sorted(part, key=lambda r: r["seed"])]) for w in what]
             label = f"{name[0]} {' '.join(f'{k}={v}' for k, v in part[0]['set'].items())}".strip()
             known = [f"{v:.1f}" for v in there] if there else ["–", "–"]
             out.append(f"| {ratio:g} | {label} | {len(part)} | {values[0]} | {values[1]} | {known[0]} | {known[1]} |")
     return [*out, ""]
+
+
+def shown(values):
+    """The mean, and each seed's where there are several."""
+    each = f" ({', '.join(f'{v:.1f}' for v in values)})" if len(values) > 1 else ""
+    return f"{mean(values):.1f}{each}"
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ def report(
         "runs": len(runs),
         "done": sum(t.id in results for t in runs),
         "machine": sorted({r["machine"] for r in results.values()}),
+        "commits": sorted({r["commit"] for r in results.values() if r.get("commit")}),
         "versions": next((r["versions"] for r in results.values()), {}),
         "seconds": sum(r["seconds"] for r in results.values()),
         "table": frame.to_dicts(),
