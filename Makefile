@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test check bench bench-measure bench-calibration bench-audit bench-kill bench-repair bench-methods docs clean
+.PHONY: install demo test test-timm check bench bench-measure bench-calibration bench-audit bench-kill bench-repair bench-methods docs clean
 
 # Versions are the tested ones: constraints.txt. torch is installed first, so that a CPU build given by name is taken.
 $(STAMP): pyproject.toml constraints.txt
@@ -22,6 +22,13 @@ test: $(STAMP)
 	@tests/install_chromium.sh || true
 	$(BIN)/python -m pytest -n 2
 
+# torchvision and timm need torch's own build: an environment of their own, 5.5 GB.
+test-timm:
+	$(PYTHON) -m venv .venv-timm
+	.venv-timm/bin/python -m pip install --quiet torch torchvision timm pytest
+	.venv-timm/bin/python -m pip install --quiet --editable .
+	.venv-timm/bin/python -m pytest tests_timm
+
 check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -30,6 +37,7 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/loop_overhead.py
+	$(BIN)/python benchmarks/stream_images.py
 
 bench-measure: $(STAMP)
 	$(BIN)/python benchmarks/bias_speed.py

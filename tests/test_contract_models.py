@@ -15,7 +15,7 @@ from unskew.models import receptive_field
 from unskew.models._base import Adapter, maker
 from unskew.nn import guard_convolutions
 
-MODELS = registry.names("models")
+MODELS = [n for n in registry.names("models") if n != "timm"]  # an extra: make test-timm
 SHAPES = {"mlp": (6,), "convnet2": (3, 36, 36), "efficientnet-lite0": (3, 32, 32)}
 AT_RANDOM = {"efficientnet-lite0": {"pretrained": False}}  # its weights are fetched: benchmarks/fruit_probe.py
 
@@ -239,3 +239,8 @@ def test_strided_pointwise_convolutions_are_the_same_and_do_not_write_beyond_the
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "whole", done.stderr
+
+
+def test_timm_says_what_it_needs():
+    with pytest.raises(UserError, match=r"model timm needs timm and torchvision|say which, with model\.name"):
+        maker("timm", {}, (3, 64, 64), 5)()
