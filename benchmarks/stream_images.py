@@ -48,7 +48,7 @@ def main() -> None:
             clock = done
         share = waited / (waited + worked)
         print(
-            f"waiting for the loader: {100 * share:.1f} % of {waited + worked:.0f} s after warm-up ({len(data)} images, width {given.width})"
+            f"waiting for the loader: {100 * share:.1f} % of {waited + worked:.0f} s after warm-up; {len(data)} images, width {given.width}"
         )
 
 
