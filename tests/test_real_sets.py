@@ -78,7 +78,7 @@ def imdb_faces(home):
     second, score = np.full(n, np.nan), np.full(n, 3.0)
     score[0], second[1], gender[2] = -np.inf, 2.0, np.nan
     age[3] = 35
-    born = [719529 - 366 * 0 + (2000 - int(a) - 1970) * 365.25 + 200 for a in age]  # 719529 is the first of January 1970
+    born = [719529 + (2000 - int(a) - 1970) * 365.25 + 200 for a in age]  # 719529 is the first of January 1970
     table = {
         "dob": np.array(born), "photo_taken": np.full(n, 2000), "full_path": np.array(paths, dtype=object), "gender": gender,
         "face_score": score, "second_face_score": second,

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from unskew.rng import stream
+
 # LNL's mean colours, also PGD's (its 2023 generator); digits 1 and 3 are confirmed by LNL's text.
 LNL = (
     (220, 20, 60), (0, 128, 128), (253, 233, 16), (0, 149, 182), (237, 145, 33),
@@ -80,3 +82,15 @@ def chunked_colours(y: Tensor, ratio: float, generator: torch.Generator, num_col
         size = max(1, -(-len(rest) // len(others)))
         colour[rest] = others[torch.arange(len(rest)) // size]
     return colour
+
+
+def biased_rows(name: str, rows: int, kinds: int, ratio: float, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Class, bias value and split of a drawn set: eight tenths train and one tenth validates, aligned with chance `ratio`; in the
+    last tenth, the test, class and bias are independent, the same for all ratios."""
+    num_train = rows * 9 // 10
+    split = torch.full((rows,), 2)
+    split[:num_train], split[rows * 8 // 10 : num_train] = 0, 1
+    y = torch.randint(0, kinds, (rows,), generator=stream(seed, name, "class"))
+    trained = bernoulli_colours(y[:num_train], ratio, stream(seed, name, "train", ratio), kinds)
+    tested = bernoulli_colours(y[num_train:], 1 / kinds, stream(seed, name, "test"), kinds)
+    return y, torch.cat([trained, tested]), split

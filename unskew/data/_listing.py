@@ -41,6 +41,18 @@ class Row:
     columns: dict[str, Any] = dataclasses.field(default_factory=dict)  # what else is known of it
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """Settings of a set with three official splits."""
+
+    root: str = ""
+    fold: int = 1
+
+    def __post_init__(self) -> None:
+        if self.fold not in (1, 2, 3):
+            raise UserError(f"fold={self.fold}: must be 1, 2 or 3")
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """A set's rows before any image is opened."""

@@ -29,7 +29,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from unskew.data._colour import bernoulli_colours
+from unskew.data._colour import biased_rows
 from unskew.data._dataset import DataSet, Memory
 from unskew.errors import UserError
 from unskew.rng import stream
@@ -73,16 +73,8 @@ def make(cfg: Config) -> DataSet:
 
 
 def _drawn(cfg: Config) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    n, num_train = cfg.rows, cfg.rows * 9 // 10
-    split = torch.full((n,), 2)
-    split[:num_train], split[n * 8 // 10 : num_train] = 0, 1
-    y = torch.randint(0, COLOURS, (n,), generator=stream(cfg.seed, "cartoon", "hair"))
-    bias = torch.cat(
-        [
-            bernoulli_colours(y[:num_train], cfg.ratio, stream(cfg.seed, "cartoon", "train", cfg.ratio), COLOURS),
-            bernoulli_colours(y[num_train:], 1 / COLOURS, stream(cfg.seed, "cartoon", "test"), COLOURS),
-        ]
-    )
+    y, bias, split = biased_rows("cartoon", cfg.rows, COLOURS, cfg.ratio, cfg.seed)
+    n = cfg.rows
     x = torch.empty(n, 3, cfg.size, cfg.size, dtype=torch.uint8)
     for start in range(0, n, CHUNK):
         part = slice(start, start + CHUNK)

@@ -11,9 +11,7 @@ CVPR 2019.
 Differs: nothing. Static bias has no column: it is what one frame tells.
 """
 
-from dataclasses import dataclass
-
-from unskew.data._listing import Listing, Need, Row, check_root, read_lines
+from unskew.data._listing import Folded, Listing, Need, Row, check_root, read_lines
 from unskew.errors import UserError
 
 NEEDS = (
@@ -22,14 +20,7 @@ NEEDS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    root: str = ""
-    fold: int = 1
-
-    def __post_init__(self) -> None:
-        if self.fold not in (1, 2, 3):
-            raise UserError(f"hmdb51: fold={self.fold}: must be 1, 2 or 3")
+Config = Folded
 
 
 def listing(cfg: Config) -> Listing:

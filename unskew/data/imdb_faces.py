@@ -18,6 +18,7 @@ import datetime
 import hashlib
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -81,12 +82,12 @@ def _row(cfg: Config, path: str, gender: str, age: str) -> Row | None:
     return Row(f"imdb_crop/{path}", label, "test" if test else "train", bias)
 
 
-def _read(path: object) -> list[np.ndarray]:
+def _read(path: Path) -> list[np.ndarray]:
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 
     try:
-        table = loadmat(str(path), simplify_cells=True)["imdb"]
+        table = loadmat(path, simplify_cells=True)["imdb"]
         names = ("dob", "photo_taken", "full_path", "gender", "face_score", "second_face_score")
         return [np.atleast_1d(table[name]) for name in names]
     except (KeyError, ValueError, OSError, NotImplementedError, TypeError, MatReadError) as error:

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unskew.data._colour import bernoulli_colours
+from unskew.data._colour import biased_rows
 from unskew.data._dataset import DataSet, Memory
 from unskew.errors import UserError
 from unskew.rng import stream
@@ -48,16 +48,8 @@ class Config:
 
 
 def make(cfg: Config) -> DataSet:
-    n, num_train, kinds = cfg.rows, cfg.rows * 9 // 10, len(SHAPES)
-    split = torch.full((n,), 2)
-    split[:num_train], split[n * 8 // 10 : num_train] = 0, 1
-    y = torch.randint(0, kinds, (n,), generator=stream(cfg.seed, "texture-shapes", "shape"))
-    bias = torch.cat(
-        [
-            bernoulli_colours(y[:num_train], cfg.ratio, stream(cfg.seed, "texture-shapes", "train", cfg.ratio), kinds),
-            bernoulli_colours(y[num_train:], 1 / kinds, stream(cfg.seed, "texture-shapes", "test"), kinds),
-        ]
-    )
+    n, kinds = cfg.rows, len(SHAPES)
+    y, bias, split = biased_rows("texture-shapes", n, kinds, cfg.ratio, cfg.seed)
     x = torch.empty(n, 3, cfg.size, cfg.size, dtype=torch.uint8)
     for start in range(0, n, CHUNK):
         part = slice(start, start + CHUNK)

@@ -10,20 +10,9 @@ Source: Soomro, Zamir, Shah, "UCF101", 2012; used in Li and Vasconcelos, "REPAIR
 Differs: nothing. Static bias has no column: it is what one frame tells (`unskew audit`, representation frame).
 """
 
-from dataclasses import dataclass
+from unskew.data._listing import Folded, Listing, Need, Row, check_root, read_lines
 
-from unskew.data._listing import Listing, Need, Row, check_root, read_lines
-from unskew.errors import UserError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    root: str = ""
-    fold: int = 1
-
-    def __post_init__(self) -> None:
-        if self.fold not in (1, 2, 3):
-            raise UserError(f"ucf101: fold={self.fold}: must be 1, 2 or 3")
+Config = Folded
 
 
 NEEDS = (
@@ -37,6 +26,11 @@ def listing(cfg: Config) -> Listing:
     rows = []
     for split in ("train", "test"):
         path = root / "ucfTrainTestlist" / f"{split}list0{cfg.fold}.txt"
-        files = read_lines(path, lambda w: (w[0].split("/")[1], w[0])[1], "ACTION/VIDEO.avi")
+        files = read_lines(path, _video, "ACTION/VIDEO.avi")
         rows += [Row(f"UCF-101/{file}", file.partition("/")[0], split) for file in files]
     return Listing("ucf101", root, rows, tuple(sorted({r.label for r in rows})), clips=True)
+
+
+def _video(words: list[str]) -> str:
+    action, name = words[0].split("/")
+    return f"{action}/{name}"

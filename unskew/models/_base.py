@@ -66,6 +66,32 @@ class Model(nn.Module):
         return UserError(f"no layer {layer!r}; there are: {', '.join(self.layers)}")
 
 
+class Parts(Model):
+    """A network whose modules keep the names of published weights: `layers` and `_part` say how they follow each other."""
+
+    def _part(self, name: str, x: Tensor) -> Tensor:
+        """The output of one feature layer from that of the one before."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.after(self.features(x))
+
+    def features(self, x: Tensor, layer: str = "") -> Tensor:
+        self._check(layer)
+        for name in self.layers:
+            x = self._part(name, x)
+            if name == layer:
+                break
+        return x
+
+    def after(self, h: Tensor, layer: str = "") -> Tensor:
+        self._check(layer)
+        for name in self.layers[self.layers.index(layer or self.layers[-1]) + 1 :]:
+            h = self._part(name, h)
+        logits: Tensor = self.output(h)
+        return logits
+
+
 class Adapter(Model):
     """Any nn.Module as a Model: its children, or the modules named, are the feature layers, read by hooks in one pass."""
 

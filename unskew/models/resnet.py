@@ -28,7 +28,6 @@ of the code (5, not 43). Table A2 prints 32 channels in all stages of 2D-ResNet-
 all their frames: no stride in time.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -37,7 +36,7 @@ import torch
 from torch import Tensor, nn
 
 from unskew.errors import UserError
-from unskew.models._base import Model
+from unskew.models._base import Parts
 from unskew.models._weights import load_weights
 from unskew.nn import BatchNorm2d, BatchNorm3d
 
@@ -125,7 +124,7 @@ def _cropped(x: Tensor, like: Tensor) -> Tensor:
     return x[..., : like.shape[-2], : like.shape[-1]]
 
 
-class ResNet(Model):
+class ResNet(Parts):
     def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
         nn.Module.__init__(self)  # blocks stand under torchvision's names
         channels = _check_shape(cfg, shape)
@@ -171,9 +170,13 @@ class ResNet(Model):
     def output(self) -> nn.Module:
         return self.fc
 
-    def _part(self, layer: str) -> Callable[[Tensor], Tensor]:
-        own: dict[str, Callable[[Tensor], Tensor]] = {"stem": self._stem, "pool": self._pool}
-        return own[layer] if layer in own else self.get_submodule(layer)
+    def _part(self, name: str, x: Tensor) -> Tensor:
+        if name == "stem":
+            return self._stem(x)
+        if name == "pool":
+            return torch.flatten(self.avgpool(x), 1)
+        out: Tensor = self.get_submodule(name)(x)
+        return out
 
     def _stem(self, x: Tensor) -> Tensor:
         if self.clips:
@@ -182,28 +185,6 @@ class ResNet(Model):
             x = (x - self.get_buffer("mean")) / self.get_buffer("deviation")
         out: Tensor = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         return out
-
-    def _pool(self, x: Tensor) -> Tensor:
-        return torch.flatten(self.avgpool(x), 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.fc(self.features(x))
-        return logits
-
-    def features(self, x: Tensor, layer: str = "") -> Tensor:
-        self._check(layer)
-        for name in self.layers:
-            x = self._part(name)(x)
-            if name == layer:
-                break
-        return x
-
-    def after(self, h: Tensor, layer: str = "") -> Tensor:
-        self._check(layer)
-        for name in self.layers[self.layers.index(layer or "pool") + 1 :]:
-            h = self._part(name)(h)
-        logits: Tensor = self.fc(h)
-        return logits
 
 
 def kernels(cfg: Config, stage: int, block: int) -> tuple[int, int]:
