@@ -19,7 +19,6 @@ class Board:
         self.begun: dict[str, float] = {}  # running now: id -> when
         self.took: dict[str, tuple[Task, float]] = {}
         self.figures: dict[str, str] = {}
-        self.lost: set[str] = set()
 
     def started(self, task: Task) -> None:
         self.begun[task.id] = time.monotonic()
@@ -32,7 +31,6 @@ class Board:
 
     def failed(self, task: Task, why: str) -> None:
         self._ended(task)
-        self.lost.add(task.id)
         self.figures[task.id] = f"failed: {why}"
         self._say(f"{task.id} failed: {why}")
 

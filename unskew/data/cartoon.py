@@ -127,7 +127,7 @@ def draw(hair: Tensor, face: Tensor, size: int, spread: float, g: torch.Generato
     paint(torch.minimum(0.34 - u.abs(), torch.minimum(v - 0.6, 1.35 - v)), face_colour * 0.9)
     head = disc(0, 0, 1, 1)
     for ear in (-1.0, 1.0):
-        paint(torch.where(cut[:] == 1, nothing, disc(ear, 0.05, 0.16, 0.2)), face_colour)
+        paint(torch.where(cut == 1, nothing, disc(ear, 0.05, 0.16, 0.2)), face_colour)
     paint(head, face_colour)
     eye, apart, level = uniform(0.09, 0.14), uniform(0.32, 0.42), uniform(-0.08, 0.08)
     iris = torch.rand(n, 3, 1, 1, generator=g) * 0.6
