@@ -129,7 +129,7 @@ def train(
 @app.command()
 def evaluate(
     run: Annotated[Path, typer.Argument(help="Run folder.")],
-    on: Annotated[str, typer.Option(help="Another source with the same classes.")] = "",
+    on: Annotated[str, typer.Option(help="Another source with the same classes, or see --shared-classes.")] = "",
     split: Annotated[str, typer.Option(help="Which split to judge on.")] = "test",
     leakage: Annotated[bool, typer.Option("--leakage", help="Also attack: can the bias be guessed from the logits?")] = False,
     noise: Annotated[
@@ -138,6 +138,18 @@ def evaluate(
     alpha: Annotated[float, typer.Option(help="With --leakage: attack an alpha-balanced subset of the rows.")] = 0.0,
     rba: Annotated[float, typer.Option(help="With --leakage: also after calibration to the training ratios, this margin.")] = 0.0,
     corruptions: Annotated[str, typer.Option(help="Also on spoilt images: all, or names such as fog,shot_noise.")] = "",
+    textures: Annotated[
+        str,
+        typer.Option(
+            metavar="REPRESENTATION", help="Also over clusters of this: texture, or layer:model=vgg16,... (see explain)."
+        ),
+    ] = "",
+    temporal: Annotated[
+        bool, typer.Option("--temporal", help="Clips: also how much features change when played backwards.")
+    ] = False,
+    shared_classes: Annotated[
+        bool, typer.Option("--shared-classes", help="With --on: judge the classes that both have, and their average precision.")
+    ] = False,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -149,7 +161,7 @@ def evaluate(
 
     found = verb(
         run, on or None, split=split, device=device, leakage=leakage, noise=noise_levels(noise), alpha=alpha, rba=rba,
-        corruptions=asked_for(corruptions),
+        corruptions=asked_for(corruptions), textures=textures, temporal=temporal, shared_classes=shared_classes,
     )  # fmt: skip
     _show(found.metrics, json, group_table(found))
 

@@ -153,6 +153,9 @@ class Estimate:
     n: int
     reason: str = ""
 
+    def json(self) -> dict[str, Any]:
+        return {"value": self.value, "low": self.low, "high": self.high, "n": self.n, "reason": self.reason}
+
 
 @dataclass(frozen=True, slots=True)
 class Groups:

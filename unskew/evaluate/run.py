@@ -18,7 +18,10 @@ from unskew.errors import UserError
 from unskew.evaluate.attack import LeakageConfig, leakage_of, predict_and_embed
 from unskew.evaluate.corrupt import accuracy_under
 from unskew.evaluate.predict import predict
+from unskew.evaluate.temporal import temporal_structure
+from unskew.evaluate.texture import accuracy_by_texture
 from unskew.files import write_json
+from unskew.measure.cross_dataset import cross_dataset
 from unskew.measure.groups import groups
 from unskew.measure.label_sets import by_bias, label_sets
 from unskew.measure.leakage import Attack
@@ -43,7 +46,7 @@ class Judgement:
 def open_run(run: Run, source: Any = None) -> tuple[Method, DataSet]:
     """The trained method of a run and its data set, or another `source` with classes that the run knows."""
     run.outcome  # noqa: B018 - raises if the run is not finished
-    data = own_data(run) if source is None else other_data(run, source)
+    data = own_data(run) if source is None else other_data(run, source)[0]
     return trained_method(run), data
 
 
@@ -67,8 +70,11 @@ def own_data(run: Run) -> DataSet:
     return data
 
 
-def other_data(run: Run, source: Any) -> DataSet:
-    """Another source, its labels in the run's codes, its aligned pairs those of the run's training rows."""
+def other_data(run: Run, source: Any, shared_classes: bool = False) -> tuple[DataSet, Tensor]:
+    """Another source, its labels in the run's codes, its aligned pairs those of the run's training rows; and whose class is known.
+
+    With `shared_classes` the source may have classes that the run does not know; their rows, marked false, are coded as class 0.
+    """
     record = run.config
     reading = config.build(DataConfig, record["config"]["data"], "data.")
     try:
@@ -82,10 +88,15 @@ def other_data(run: Run, source: Any) -> DataSet:
         kinds = ("one class per row", "several labels per row")
         raise UserError(f"{data.name} has {kinds[data.multi_label]}; {run.path} was trained for {kinds[not data.multi_label]}")
     strange = [c for c in data.classes if c not in known]
-    if strange or list(data.shape) != record["data"]["shape"]:
+    if (strange and not shared_classes) or list(data.shape) != record["data"]["shape"]:
         what = f"class {strange[0]!r}, which the run does not know" if strange else f"shape {data.shape}"
         raise UserError(f"{data.name} has {what}; it was trained for {', '.join(known[:8])} and {tuple(record['data']['shape'])}")
-    place = torch.tensor([known.index(c) for c in data.classes])
+    if shared_classes and data.multi_label:
+        raise UserError("--shared-classes ranks rows of one class each; this task has several labels per row")
+    place = torch.tensor([known.index(c) if c in known else 0 for c in data.classes])
+    judged = (
+        torch.tensor([c in known for c in data.classes])[data.y] if shared_classes else torch.ones(len(data), dtype=torch.bool)
+    )
     y = torch.zeros(len(data), len(known)).index_copy_(1, place, data.y) if data.multi_label else place[data.y]
     pairs = record["alignment"]["pairs"]
     aligned = None
@@ -94,7 +105,7 @@ def other_data(run: Run, source: Any) -> DataSet:
             torch.tensor([[[c, v] in pairs[name] for v in values] for c in known])
             for name, values in zip(data.bias_names, data.bias_values, strict=True)
         )
-    return dataclasses.replace(data, y=y, classes=tuple(known), aligned_by_design=aligned)
+    return dataclasses.replace(data, y=y, classes=tuple(known), aligned_by_design=aligned), judged
 
 
 def _rebuild(record: dict[str, Any]) -> Method:
@@ -128,22 +139,34 @@ def evaluate(
     alpha: float = 0.0,
     rba: float = 0.0,
     corruptions: Sequence[str] = (),
+    textures: str = "",
+    temporal: bool = False,
+    shared_classes: bool = False,
 ) -> Judgement:
     """One forward pass over a split; predictions and metrics go into the run's folder.
 
     `leakage` also asks how well each bias column can be guessed from the logits: by fresh attackers, trained from nothing on a part
     of these rows and judged on another, whatever the model was trained against. `noise` asks it again with Gaussian noise on the
     embedding, `alpha` on an alpha-balanced subset of the rows, `rba` also after calibration within this margin.
-    `corruptions` names ways to spoil the images, each tried at five strengths.
+    `corruptions` names ways to spoil the images, each tried at five strengths. `textures` names a representation; accuracy is also
+    averaged over cells of its clusters and the classes. `temporal` asks how much features of clips change when played backwards.
+    `shared_classes` lets `on` have other classes, judges the rows whose class the run knows, and adds average precision.
     """
     asked = LeakageConfig(noise=tuple(noise), alpha=alpha, rba=rba, attack=attack)
     if (noise or alpha or rba) and not leakage:
         raise UserError("noise, alpha and rba are questions about leakage: ask for it too, with --leakage")
     run = run if isinstance(run, Run) else Run(Path(run))
     target = check_device(device)
-    method, data = open_run(run, on)
+    if shared_classes and on is None:
+        raise UserError("--shared-classes is for another source: name it with --on")
+    data, known = (own_data(run), None) if on is None else other_data(run, on, shared_classes)
+    method = trained_method(run)
     # A source without splits of its own is judged whole: none of its rows was trained on.
     rows = data.rows(split) if on is None or split not in data.carved else torch.arange(len(data))
+    if known is not None:
+        rows = rows[known[rows]]
+        if not len(rows):
+            raise UserError(f"no row of {data.name} has a class that the run knows: {', '.join(data.classes[:8])}")
     workers, embedding = run.config["config"]["data"]["workers"], None
     if noise:
         index, logits, embedding = predict_and_embed(method.to(target), data, rows, workers=workers)
@@ -167,6 +190,17 @@ def evaluate(
         more["corruptions"] = accuracy_under(method, data, index, corruptions, seed=seed, workers=workers)
     else:
         more |= _known(run, place, ("corruptions",))
+    if textures:
+        more["textures"] = accuracy_by_texture(logits, data, index, textures, workers=workers)
+    else:
+        more |= _known(run, place, ("textures",))
+    if temporal:
+        more["temporal"] = temporal_structure(method, data, index, workers=workers)
+    else:
+        more |= _known(run, place, ("temporal",))
+    if shared_classes:
+        ranked = cross_dataset(logits, data.classes, data.y[index], data.classes)
+        more["cross_dataset"] = dataclasses.asdict(ranked)
     found = dataclasses.replace(found, metrics={**found.metrics, **more})
     table.save(run.path / "predictions" / f"{place}.parquet")
     write_json(run.path / f"metrics-{place}.json", found.metrics)
@@ -184,7 +218,8 @@ def recall(run: Run, split: str = "test", on: Any = None) -> Judgement:
         raise UserError(f"{data.source} has changed since {run.path} was judged on it")
     found = _judgement(run, data, table, split)
     return dataclasses.replace(
-        found, metrics={**found.metrics, **_known(run, split, ("leakage", "leakage_by_bias", "corruptions"))}
+        found,
+        metrics={**found.metrics, **_known(run, split, ("leakage", "leakage_by_bias", "corruptions", "textures", "temporal"))},
     )
 
 

@@ -6,11 +6,37 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unskew.errors import UserError
 
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, what torchvision's weights expect
 _wanted = True
+
+
+class ImageNetScale(nn.Module):
+    """Inputs (..., 3, height, width) scaled by ImageNet's mean and deviation; nothing of it is in the state dict."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(MEAN).view(3, 1, 1), persistent=False)
+        self.register_buffer("deviation", torch.tensor(DEVIATION).view(3, 1, 1), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) / self.deviation
+
+
+def input_scale(normalise: str, weights: str, channels: int) -> nn.Module:
+    """What `model.normalise` asks for: auto scales if there are weights to serve."""
+    if weights and channels != 3:
+        raise UserError(f"model.weights are for three channels, inputs have {channels}")
+    wanted = normalise == "imagenet" or (normalise == "auto" and bool(weights))
+    if wanted and channels != 3:
+        raise UserError(f"model.normalise=imagenet is for three channels, inputs have {channels}")
+    return ImageNetScale() if wanted else nn.Identity()
 
 
 @contextmanager
@@ -25,12 +51,16 @@ def without_first_weights() -> Iterator[None]:
         _wanted = before
 
 
-def load_weights(network: nn.Module, find: Callable[[], Path], head: str) -> None:
-    """Load a state dict strictly. A head for another number of classes is left as it was started."""
+def load_weights(network: nn.Module, find: Callable[[], Path], head: str, rename: tuple[str, str] = ("", "")) -> None:
+    """Load a state dict strictly. A head for another number of classes is left as it was started.
+
+    `rename` says which beginning of the file's names stands for which of the network's.
+    """
     if not _wanted:
         return
     path = find()
-    state = read_state(path)
+    theirs, ours = rename
+    state = {ours + n.removeprefix(theirs) if n.startswith(theirs) else n: t for n, t in read_state(path).items()}
     own = network.state_dict()
     for name in [n for n in state if n.startswith(f"{head}.")]:
         if name in own and own[name].shape != state[name].shape:

@@ -37,11 +37,10 @@ from torch import Tensor, nn
 
 from unskew.errors import UserError
 from unskew.models._base import Parts
-from unskew.models._weights import load_weights
+from unskew.models._weights import input_scale, load_weights
 from unskew.nn import BatchNorm2d, BatchNorm3d
 
 BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
-MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,13 +151,7 @@ class ResNet(Parts):
         for module in self.modules():
             if isinstance(module, (nn.Conv2d, nn.Conv3d)):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-        imagenet = cfg.normalise == "imagenet" or (cfg.normalise == "auto" and bool(cfg.weights))
-        if imagenet:
-            ones = [1] * (len(shape) - 1)
-            # Not in the state dict, whose keys are torchvision's.
-            self.register_buffer("mean", torch.tensor(MEAN).view(3, *ones), persistent=False)
-            self.register_buffer("deviation", torch.tensor(DEVIATION).view(3, *ones), persistent=False)
-        self.normalised, self.clips = imagenet, cfg.clips
+        self.scale, self.clips = input_scale(cfg.normalise, cfg.weights, channels), cfg.clips
         if cfg.weights:
             load_weights(self, lambda: Path(cfg.weights), head="fc")
 
@@ -179,10 +172,9 @@ class ResNet(Parts):
         return out
 
     def _stem(self, x: Tensor) -> Tensor:
+        x = self.scale(x)
         if self.clips:
             x = x.transpose(1, 2)  # convolutions want channels before frames
-        if self.normalised:
-            x = (x - self.get_buffer("mean")) / self.get_buffer("deviation")
         out: Tensor = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         return out
 
@@ -203,7 +195,4 @@ def _check_shape(cfg: Config, shape: tuple[int, ...]) -> int:
         raise UserError(
             f"model 'resnet' of kind {cfg.kind} takes {wanted} of at least {least}x{least} pixels, got inputs of shape {shape}"
         )
-    channels = shape[-3]
-    if cfg.weights and channels != 3:
-        raise UserError(f"model.weights are for three channels, inputs have {channels}")
-    return channels
+    return shape[-3]

@@ -38,12 +38,29 @@ def group_table(found: Judgement) -> str:
         lines += ["", "on spoilt images, mean of five strengths:"]
         lines += [f"{name:17} {percent(kind['mean']):>7}" for name, kind in spoilt["kinds"].items()]
         lines.append(f"{'mean':17} {percent(spoilt['mean']):>7}")
+    lines += more_figures(found.metrics)
     selection = found.metrics["selection"]
     lines += ["", f"selected by {selection['rule']} (step {selection['step']}); {found.metrics['split']} split"]
     lines += ["", *_matrix(groups)] if len(groups.bias_names) == 1 and len(groups.bias_values[0]) <= 12 else ["", *_rows(groups)]
     if groups.without_bias:
         lines.append(f"{groups.without_bias} rows have no bias value and are in no group")
     return "\n".join(lines)
+
+
+def more_figures(metrics: dict[str, Any]) -> list[str]:
+    """What was asked for beside the groups, a line each."""
+    lines = []
+    if "textures" in metrics:
+        t = metrics["textures"]
+        told = t["reason"] or f"{percent(t['value'])} [{percent(t['low'])}, {percent(t['high'])}]"
+        lines.append(f"unbiased over {t['clusters']} clusters of {t['representation']}, {t['clusterings']} clusterings: {told}")
+    if "temporal" in metrics:
+        t = metrics["temporal"]
+        lines.append(f"temporal structure score: {t['value']:.3g} [{t['low']:.3g}, {t['high']:.3g}] over {t['n']} clips")
+    if "cross_dataset" in metrics:
+        c = metrics["cross_dataset"]
+        lines.append(f"average precision on {len(c['by_class'])} shared classes, {c['n']} rows: {percent(c['mean'])}")
+    return [*([""] if lines else []), *lines]
 
 
 def leakage_line(name: str, leak: dict[str, Any]) -> str:

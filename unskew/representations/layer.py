@@ -1,7 +1,10 @@
-r"""layer: the output of any layer of any network: of a finished run, or of a network with its first weights.
+r"""layer: the output of any layer of any network: of a finished run, or of a network with its first weights, random or from a file.
 
 .. math::  \phi = \mathrm{mean}_{hw}\, h_l(x), \qquad \text{or, with } \texttt{gram}: \quad
            \phi = \frac{1}{CHW} h_l(x)\, h_l(x)^\top
+
+`layer:model=resnet,net.depth=50,net.weights=resnet50.pth,frames=true` is what REPAIR reads static bias of clips from;
+`layer:model=vgg16,net.weights=vgg16.pth,at=relu1_2,gram=true` is ReBias's texture.
 
 Source: Bahng et al., ICML 2020 (Gram matrices of a low layer as texture); Li and Vasconcelos, CVPR 2019 (network features as phi).
 Differs: nothing.
@@ -9,7 +12,7 @@ Differs: nothing.
 
 import functools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,8 @@ class Config:
     run: str = ""  # folder of a finished run
     model: str = ""  # or a network by name, with its first weights: random, or those it comes with (efficientnet-lite0)
     pretrained: bool = True  # false: at random all the same
+    net: dict[str, Any] = field(default_factory=dict)  # settings of that network: net.depth=50, net.weights=FILE
+    frames: bool = False  # clips: an image network on every frame, averaged over time
     at: str = ""  # layer; the last by default
     gram: bool = False
     seed: int = 0
@@ -40,6 +45,11 @@ class Config:
     def __post_init__(self) -> None:
         if bool(self.run) == bool(self.model):
             raise UserError("representation layer: give run=FOLDER or model=NAME, one of them")
+        if self.run and self.net:
+            raise UserError("representation layer: net.* are settings of model=NAME; a run has its own")
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
 
 
 def phrase(cfg: Config) -> str:
@@ -47,20 +57,20 @@ def phrase(cfg: Config) -> str:
 
 
 def applies(data: DataSet, cfg: Config) -> str:
-    return ""
+    return f"inputs of shape {data.shape} are no clips" if cfg.frames and len(data.shape) != 4 else ""
 
 
 def state(cfg: Config) -> str:
     """What the cache depends on beside the settings: the weights themselves."""
-    path = Path(cfg.run) / "model.safetensors"
-    return f"{path.stat().st_mtime_ns}-{path.stat().st_size}" if cfg.run and path.is_file() else ""
+    path = Path(cfg.run) / "model.safetensors" if cfg.run else Path(cfg.net.get("weights", ""))
+    return f"{path.stat().st_mtime_ns}-{path.stat().st_size}" if path.is_file() else ""
 
 
 @functools.lru_cache(maxsize=4)
 def network(cfg: Config, weights: str, shape: tuple[int, ...], outputs: int) -> Any:
     """The network with its weights; `weights` tells one state of a run from another."""
     if cfg.model:
-        make = maker(cfg.model, {} if cfg.pretrained else {"pretrained": False}, shape, outputs)
+        make = maker(cfg.model, cfg.net if cfg.pretrained else {**cfg.net, "pretrained": False}, shape, outputs)
         with torch.random.fork_rng():
             torch.manual_seed(seed_of(cfg.seed, "layer"))
             return make().eval()
@@ -80,9 +90,16 @@ def network(cfg: Config, weights: str, shape: tuple[int, ...], outputs: int) -> 
 
 def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
     engine.keep_freed_memory()  # a network's maps are large, and the next batch needs the same
-    made = network(cfg, state(cfg), data.shape, len(data.classes))
+    made = network(cfg, state(cfg), data.shape[1:] if cfg.frames else data.shape, len(data.classes))
     assert isinstance(made, Model)
-    h = made.features(normalise(x, data), cfg.at)
+    x = normalise(x, data)
+    if cfg.frames:
+        return _read(made, x.flatten(0, 1), cfg).view(*x.shape[:2], -1).mean(1)
+    return _read(made, x, cfg)
+
+
+def _read(made: Model, x: Tensor, cfg: Config) -> Tensor:
+    h = made.features(x, cfg.at)
     if h.ndim <= 2:
         return h.flatten(1)
     if not cfg.gram:

@@ -16,6 +16,8 @@ from unskew.data._sources import load
 from unskew.errors import UserError, suggest
 from unskew.records import Run, Table
 from unskew.repair._run import repair as repair_rows
+from unskew.train.fit import TrainConfig
+from unskew.train.run import read_settings
 from unskew.train.run import train as train_once
 
 
@@ -26,6 +28,7 @@ class Stage:
     source: Any
     out: Path
     data: Callable[[], DataSet]  # the source, read
+    plan: TrainConfig  # epochs, batch and the rest of train.*
     run: Callable[..., Run]  # run(place, "erm", weights=..., train__epochs=1) trains into the folder `place`
     repair: Callable[..., Table]  # repair(place, "gradients", {"k": 100}) makes the table `place`
 
@@ -95,7 +98,7 @@ def train(
         reading = {k: v for k, v in reading.items() if k != "data.augment"}
         return repair_rows(source, which, out=place, model=model, seed=seed, device=device, settings=reading | given).table
 
-    made: Run = module.train(Stage(source, out, data, run, repair), cfg)
+    made: Run = module.train(Stage(source, out, data, read_settings(shared).train, run, repair), cfg)
     return made
 
 

@@ -9,6 +9,11 @@ whose weights of the rows are taken. With `phi` it is linear on a representation
 Either way rows are kept by `strategy` (threshold, rank, class_rank, sample, uniform: -T, -R, -PR, -S and the control) and `erm`
 trains on them into OUT.
 
+A row's weight moves by about lr_weights / batch times its loss each time that it is drawn. REPAIR's own schedule, 200 epochs at 10 with
+batches of 128, is often longer than a training of the network; `lr_weights=none` makes up for it, so that weights travel as far:
+
+.. math::  \gamma_w = \frac{200 \cdot 10}{128} \cdot \frac{\text{batch}}{\text{epochs}}
+
 Source: Li and Vasconcelos, "REPAIR", CVPR 2019; with an image network and `sample` as Ahn and Yun, ICLR 2022 submission, ran it.
 Differs: only training rows are weighted. See the cards of repair_game and of the repair.
 """
@@ -25,6 +30,7 @@ from unskew.evaluate.run import trained_method
 from unskew.records import Run, Table
 from unskew.repair._select import check_kept, select
 from unskew.stages import Stage
+from unskew.train.fit import TrainConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +39,9 @@ class Config:
     phi: tuple[str, ...] = ()  # representations for a linear reader; none: a network on the inputs
     game: str = ""  # a finished run of repair_game
     keep: float = 0.5  # share of the rows, for rank, class_rank and uniform
-    lr_weights: float | None = None  # of the weights; none: 10 in the game, the schedule's with phi
+    lr_weights: float | None = (
+        None  # of the weights; none: as far as in the paper's schedule, see above; the schedule's own with phi
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.keep <= 1 or (self.lr_weights is not None and self.lr_weights <= 0):
@@ -44,13 +52,14 @@ def train(stage: Stage, cfg: Config) -> Run:
     data = stage.data()
     if data.multi_label:
         raise UserError("repair needs one class per row, this task has several labels")
-    rate = {} if cfg.lr_weights is None else {"lr_weights": cfg.lr_weights}
     if cfg.phi:
+        rate = {} if cfg.lr_weights is None else {"lr_weights": cfg.lr_weights}
         given = {"phi": ",".join(cfg.phi), "strategy": cfg.strategy, "keep": cfg.keep, **rate}
         return stage.run(stage.out, "erm", weights=stage.repair(stage.beside("weights.parquet"), "repair", given))
-    last = {"select__rule": "last", "select__patience": 0}
-    game = Run(Path(cfg.game)) if cfg.game else stage.run(stage.beside("game"), "repair_game", **last, **rate)
     rows = data.rows("train")
+    last = {"select__rule": "last", "select__patience": 0}
+    speed = cfg.lr_weights or rate_of_weights(stage.plan, len(rows))
+    game = Run(Path(cfg.game)) if cfg.game else stage.run(stage.beside("game"), "repair_game", **last, lr_weights=speed)
     w = trained_method(game).get_buffer("omega").float().sigmoid()[rows]
     kept = select(w, data.y[rows], cfg.strategy, keep=cfg.keep)
     check_kept(kept, data.y[rows], data.classes, f"strategy={cfg.strategy}")
@@ -62,3 +71,13 @@ def train(stage: Stage, cfg: Config) -> Run:
     )
     table.save(stage.beside("weights.parquet"))
     return stage.run(stage.out, "erm", weights=table)
+
+
+def rate_of_weights(plan: TrainConfig, rows: int) -> float:
+    """The learning rate with which a row's weight can travel as far as in REPAIR's 200 epochs at 10 with batches of 128.
+
+    >>> rate_of_weights(TrainConfig(epochs=200, batch=128), 60_000), rate_of_weights(TrainConfig(epochs=20, batch=256), 60_000)
+    (10.0, 200.0)
+    """
+    visits = plan.steps * plan.batch / rows if plan.steps else plan.epochs
+    return 200 * 10 / 128 * plan.batch / visits
