@@ -8,8 +8,9 @@ import pytest
 import torch
 
 import unskew as package
+from unskew import config
 from unskew.errors import UserError
-from unskew.evaluate.attack import noise_levels, predict_and_embed
+from unskew.evaluate.attack import predict_and_embed
 from unskew.evaluate.run import open_run
 from unskew.measure import Attack, bias_amplification
 from unskew.measure.leakage import LeakageCurve, dataset_leakage_curve
@@ -129,9 +130,9 @@ def test_bad_questions(runs, asked, said):
 
 
 def test_noise_levels_are_numbers():
-    assert list(noise_levels("0.5,2")) == [0.5, 2.0]
-    with pytest.raises(UserError, match="separated by commas"):
-        noise_levels("much")
+    assert config.numbers("0.5,2", "noise") == (0.5, 2.0)
+    with pytest.raises(UserError, match="noise 'much': numbers separated by commas"):
+        config.numbers("much", "noise")
 
 
 def table(tmp_path, site, n=60):

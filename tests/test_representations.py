@@ -13,6 +13,7 @@ from unskew import registry
 from unskew.data import load
 from unskew.data._dataset import DataSet, Memory
 from unskew.errors import UserError
+from unskew.models._base import maker
 from unskew.representations import _base
 from unskew.representations._base import compute, spec, standard
 from unskew.representations.file import facts
@@ -141,6 +142,23 @@ def test_layer_of_a_run_is_the_layer(tmp_path):
     torch.testing.assert_close(next(iter(found.values())), expected)
     _, gram = compute(data, [spec("layer:model=convnet1,at=conv1,gram=true")], rows)
     assert next(iter(gram.values())).shape == (40, 36)  # upper half of 8 x 8
+
+
+def test_layer_of_a_network_with_settings_and_weights_from_a_file(tmp_path):
+    network = maker("resnet", {"width": 4}, (3, 16, 16), 10)().eval()
+    torch.save(network.state_dict(), tmp_path / "r.pth")
+    clips = torch.randint(0, 256, (6, 5, 3, 16, 16), dtype=torch.uint8)
+    mean, deviation = (torch.tensor(v).view(3, 1, 1) for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+    with torch.no_grad():  # of every frame, averaged over time
+        expected = torch.stack([network.features((c.float() / 255 - mean) / deviation) for c in clips]).mean(1)
+    found = features(pictures(clips), f"layer:model=resnet,net.width=4,net.weights={tmp_path / 'r.pth'},frames=true")
+    torch.testing.assert_close(found, expected)
+    with pytest.raises(UserError, match="are no clips"):
+        features(pictures(clips[:, 0]), "layer:model=resnet,net.width=4,frames=true")
+    with pytest.raises(UserError, match=r"unknown setting 'model\.wide'"):
+        features(pictures(clips[:, 0]), "layer:model=resnet,net.wide=4")
+    with pytest.raises(UserError, match="a run has its own"):
+        spec("layer:run=r,net.width=4")
 
 
 def test_features_are_computed_once(monkeypatch):

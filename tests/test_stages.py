@@ -9,6 +9,8 @@ from unskew.evaluate.run import trained_method
 from unskew.methods.repair_game import RepairGame, RepairGameConfig
 from unskew.records import Batch, Facts, Run, Table
 from unskew.repair.repair import Game
+from unskew.stages.repair import rate_of_weights
+from unskew.train.fit import TrainConfig
 
 SOURCE = "colored-mnist:base=digits,ratio=0.95"
 SHORT = {"train.steps": "12", "train.batch": "64"}
@@ -88,6 +90,28 @@ def test_repair_prefers_rows_without_the_shortcut(tmp_path, phi):
     score[table.index] = table.column("score").double()
     conflicting = data.y[rows] != data.bias[rows, 0]
     assert score[rows][conflicting].mean() > score[rows][~conflicting].mean()
+
+
+def test_repair_with_all_rows_draws_them_by_weight(tmp_path):
+    settings = {"train.epochs": "6", "train.batch": "64", "strategy": "weights", "phi": "color:kind=max", "optim.lr": "0.01"}
+    run = package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "run", settings=settings)
+    table = Table.read(tmp_path / "run-weights.parquet")
+    assert bool((table.column("weight") > 0).all())
+    assert run.config["config"]["train"]["weights"] == "sampler"
+    short = SHORT | {"strategy": "weights", "lr_weights": "5"}
+    package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "net", settings=short)
+    game = Table.read(tmp_path / "net-weights.parquet")
+    assert torch.equal(game.column("weight"), game.column("score"))
+    assert Run(tmp_path / "net-game").config["config"]["method"]["lr_weights"] == 5
+
+
+def test_a_short_game_moves_its_weights_as_far_as_a_long_one():
+    # A row is drawn `epochs` times and moves by rate / batch each time: 200 epochs at 10 with 128 rows is 15.6 in all.
+    for epochs, batch in ((200, 128), (20, 256), (3, 64)):
+        rate = rate_of_weights(TrainConfig(epochs=epochs, batch=batch), 5_000)
+        assert epochs * rate / batch == pytest.approx(15.625)
+    steps = rate_of_weights(TrainConfig(steps=500, batch=100), 5_000)  # 10 epochs
+    assert steps == pytest.approx(rate_of_weights(TrainConfig(epochs=10, batch=100), 5_000))
 
 
 def test_a_step_of_the_game_is_repairs_own_with_a_linear_reader():

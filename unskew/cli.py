@@ -154,16 +154,49 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Judge a run: accuracy by (class, bias) group and the named averages."""
-    from unskew.evaluate.attack import noise_levels
+    from unskew import config
     from unskew.evaluate.corrupt import asked_for
     from unskew.evaluate.run import evaluate as verb
     from unskew.report.text import group_table
 
     found = verb(
-        run, on or None, split=split, device=device, leakage=leakage, noise=noise_levels(noise), alpha=alpha, rba=rba,
+        run, on or None, split=split, device=device, leakage=leakage, noise=config.numbers(noise, "noise"), alpha=alpha, rba=rba,
         corruptions=asked_for(corruptions), textures=textures, temporal=temporal, shared_classes=shared_classes,
     )  # fmt: skip
     _show(found.metrics, json, group_table(found))
+
+
+@app.command()
+def dependency(
+    source: Source,
+    settings: Settings = None,
+    phi: Annotated[
+        str, typer.Option(help="Representation that the shortcut is read from; see: unskew list representations.")
+    ] = "",
+    model: Annotated[str, typer.Option(help="See: unskew list models. Chosen by the inputs if not given.")] = "",
+    method: Annotated[str, typer.Option(help="See: unskew list methods.")] = "erm",
+    rates: Annotated[str, typer.Option(help="Shares of the rows to keep.")] = "0.25,0.5,0.75",
+    on_split: Annotated[
+        str, typer.Option(help="Split that accuracy is taken on; test if drawn as the training rows are, else val.")
+    ] = "",
+    out: Annotated[Path, typer.Option(help="Folder for weights and runs.")] = Path("dependency"),
+    label: Label = "",
+    bias: Bias = None,
+    split: Split = "",
+    seed: Seed = 0,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """REPAIR's beta: what a model loses when rows that feed a shortcut are left out, beside as many left out at random."""
+    from unskew import config
+    from unskew.evaluate.dependency import dependency as verb
+    from unskew.report.text import dependency_table
+
+    found = verb(
+        source, phi=phi, out=out, model=model, method=method, rates=config.numbers(rates, "rates"), split=on_split,
+        seed=seed, device=device, settings=config.words(settings or []) | _columns(label, bias, split), command=_command(),
+    )  # fmt: skip
+    _show(found, json, dependency_table(found))
 
 
 @app.command()

@@ -193,3 +193,15 @@ def merged(nested: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
 def flat(cfg: Any) -> dict[str, Any]:
     """Every resolved value, for config.json: what ran, not what was typed."""
     return dataclasses.asdict(cfg)
+
+
+def numbers(text: str, name: str) -> tuple[float, ...]:
+    """Numbers separated by commas.
+
+    >>> numbers("0.25,0.5", "rates")
+    (0.25, 0.5)
+    """
+    try:
+        return tuple(float(word) for word in text.split(",") if word)
+    except ValueError:
+        raise UserError(f"{name} {text!r}: numbers separated by commas, such as 0.25,0.5") from None

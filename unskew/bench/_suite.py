@@ -5,13 +5,16 @@ published = "pgd_table1.csv"               # a file of bench/published, or besid
 seeds = 3
 columns = { aligned = "major acc %" }      # a figure of evaluate's JSON = its name in the published table; `cost`: ratio of seconds
 baseline = "erm"                           # costs are ratios to this method's
+split = "test"                             # judged
+evaluate = { temporal = true }             # what else evaluate is asked: leakage, temporal, textures, on, shared_classes
 
 [settings]                                 # of every run, as on the command line
 [scale.small]                              # seeds, settings, vars; `only` leaves out data sets or methods
 [data.NAME]                                # source with {at}, {seed} and vars; model, in settings {model}; settings; published
 at = { "0.99" = "|M|/|D|=99%" }            # values of {at} = their name in the published table
 [shared.NAME]                              # a run that methods use as {shared.NAME}: method, settings
-[method.NAME]                              # method (NAME if not given), settings, published, model
+[method.NAME]                              # method (NAME if not given), settings, published, model; method = "dependency" is that
+                                           # command, with phi and rates among its settings, and columns name figures of its JSON
 """
 
 import dataclasses
@@ -26,10 +29,26 @@ import polars as pl
 from unskew import config, registry
 from unskew.data._sources import pieces
 from unskew.errors import UserError, suggest
+from unskew.stages import BEFORE
 from unskew.train.run import read_settings
 
 HERE = Path(__file__).parent
-TOP = {"title", "published", "seeds", "columns", "baseline", "settings", "scale", "data", "shared", "method", "split", "leakage"}
+TOP = {
+    "title",
+    "published",
+    "seeds",
+    "columns",
+    "baseline",
+    "settings",
+    "scale",
+    "data",
+    "shared",
+    "method",
+    "split",
+    "leakage",
+    "evaluate",
+}
+QUESTIONS = {"leakage", "temporal", "textures", "on", "shared_classes"}  # of evaluate
 PARTS = {
     "scale": {"seeds", "settings", "vars", "only"},
     "data": {"source", "model", "settings", "published", "at", "scale"},
@@ -53,6 +72,7 @@ class Task:
     settings: dict[str, str]
     needs: tuple[str, ...] = ()  # ids of shared runs
     shared: bool = False
+    judging: dict[str, Any] = dataclasses.field(default_factory=dict)  # what evaluate is asked beside accuracy
 
     def json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -119,6 +139,9 @@ def _check_keys(suite: Suite) -> None:
     for key in suite.table:
         if key not in TOP:
             raise suite.wrong(f"unknown entry {key!r}{suggest(key, TOP)}", key)
+    for key in suite.table.get("evaluate", {}):
+        if key not in QUESTIONS:
+            raise suite.wrong(f"evaluate has an unknown entry {key!r}{suggest(key, QUESTIONS)}", "evaluate", key)
     for kind, allowed in PARTS.items():
         for name, entry in suite.part(kind).items():
             if not isinstance(entry, dict):
@@ -202,8 +225,11 @@ def _runs(
     entry, chosen = suite.part("data")[data], suite.part("scale")[scale]
     values = {k: str(v) for k, v in chosen.get("vars", {}).items()} | roots | {"at": at, "seed": str(seed)}
     values["model"] = str(entry.get("model", ""))
+    values = {k: _filled(suite, v, values, "vars") for k, v in values.items()}  # a var may name another
     where = "-".join(filter(None, (data, at, f"s{seed}")))
     common = _settings(suite.table) | _settings(entry)
+    questions = ({"leakage": True} if suite.table.get("leakage") else {}) | suite.table.get("evaluate", {})
+    judging = {k: _filled(suite, v, values, "evaluate") if isinstance(v, str) else v for k, v in questions.items()}
     tasks: list[Task] = []
     paths: dict[str, str] = {}
     used = {n: e for n, e in suite.part("method").items() if not methods or n in methods}
@@ -223,7 +249,7 @@ def _runs(
                 source=_filled(suite, entry.get("source", ""), values, data),
                 method=str(own.get("method", name)), model=str(own.get("model", entry.get("model", ""))),
                 settings={k: v if "{shared." in v else _filled(suite, v, values, name) for k, v in settings.items()},
-                needs=needs, shared=kind == "shared",
+                needs=needs, shared=kind == "shared", judging=judging,
             )  # fmt: skip
             if kind == "shared":
                 paths[name] = tag
@@ -299,14 +325,18 @@ def check_on_disk(tasks: list[Task]) -> None:
 
 def check_method(name: str, settings: dict[str, str]) -> None:
     """A wrong name or setting of a method, of one stage or several, is told now."""
+    if name == "dependency":
+        if not settings.get("phi"):
+            raise UserError("method dependency needs the setting phi: what the shortcut is read from")
+        name, settings = "erm", {k: v for k, v in settings.items() if k not in ("phi", "rates") and not k.startswith("repair.")}
     first, plus, rest = name.partition("+")
     if plus:
-        if first != "denoise":
-            raise UserError(f"method {name!r}: what can stand before a method is denoise")
-        cleaning = {k.removeprefix("denoise."): v for k, v in settings.items() if k.startswith("denoise.")}
+        if first not in BEFORE:
+            raise UserError(f"method {name!r}: what can stand before a method is {' or '.join(BEFORE)}")
+        cleaning = {k.removeprefix(f"{first}."): v for k, v in settings.items() if k.startswith(f"{first}.")}
         own = {k: v for k, v in cleaning.items() if k.partition(".")[0] not in ("data", "optim", "train", "select", "model")}
-        config.build(registry.load("repairs", "denoise").Config, own, "denoise.")
-        name, settings = rest, {k: v for k, v in settings.items() if not k.startswith("denoise.")}
+        config.build(registry.load("repairs", first).Config, own, f"{first}.")
+        name, settings = rest, {k: v for k, v in settings.items() if not k.startswith(f"{first}.")}
     known = read_settings({k: v for k, v in settings.items() if "{shared." not in v})
     if name in registry.names("stages"):
         kind = "stages"

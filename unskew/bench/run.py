@@ -81,7 +81,7 @@ def _has_result(out: Path, task: Task) -> bool:
     if not path.is_file():
         return False
     there, asked = json.loads(path.read_text(encoding="utf-8")), json.loads(json.dumps(task.json()))
-    different = [key for key, value in asked.items() if there.get(key) != value]
+    different = [key for key, value in asked.items() if key in there and there[key] != value]
     if different:
         raise UserError(f"{path} was made with another {', '.join(different)}; choose another --out, or delete that file")
     return True
@@ -109,7 +109,6 @@ def request(suite: Suite, task: Task, out: Path) -> Path:
             "columns": list(suite.table["columns"]),
             "split": suite.table.get("split", "test"),
             "shared": shared,
-            "leakage": bool(suite.table.get("leakage", False)),
         },
     )
     return path

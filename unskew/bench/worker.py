@@ -16,34 +16,51 @@ from unskew.files import write_json
 from unskew.records import Run
 
 
-def work(
-    task: dict[str, Any], place: Path, columns: list[str], split: str, shared: dict[str, str], leakage: bool = False
-) -> dict[str, Any]:
+def work(task: dict[str, Any], place: Path, columns: list[str], split: str, shared: dict[str, str]) -> dict[str, Any]:
     """Train, judge, and give what is reported. Given again after an interruption, the training goes on where it stopped."""
-    from unskew.evaluate.run import evaluate
-    from unskew.stages import train
-
     settings = dict(task["settings"])
     for key, value in settings.items():
         for name, path in shared.items():
             settings[key] = settings[key].replace(f"{{shared.{name}}}", path)
         assert "{shared." not in settings[key], value
     started = time.perf_counter()
-    run = train(task["source"], task["method"], model=task["model"], out=place, seed=task["seed"], settings=settings)
+    asked = {"model": task["model"], "out": place, "seed": task["seed"]}
+    if task["method"] == "dependency":
+        made: dict[str, Any] | Run = _dependency(task["source"], settings, asked)
+        folder, parts = place, list(place.glob("*/done.json"))
+    else:
+        from unskew.stages import train
+
+        made = train(task["source"], task["method"], settings=settings, **asked)
+        folder, parts = made.path, list(place.parent.glob("*/done.json"))
+    outcomes = [Run(p.parent).outcome for p in parts]
     # A run that was interrupted knows how long it took in all; the clock here only saw its last part.
-    parts = [Run(p.parent).outcome["seconds"] for p in place.parent.glob("*/done.json")]
-    seconds = max(time.perf_counter() - started, sum(parts))
-    found: dict[str, Any] = {**task, "run": str(run.path), "seconds": seconds, "steps": run.outcome["steps"]}
+    seconds = max(time.perf_counter() - started, sum(o["seconds"] for o in outcomes))
+    found: dict[str, Any] = {**task, "run": str(folder), "seconds": seconds, "steps": sum(o["steps"] for o in outcomes)}
     found |= {
         "unskew": __version__,
         "commit": _commit(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "versions": run.config["versions"],
+        "versions": Run(parts[0].parent).config["versions"],
     }
     if not task["shared"]:
-        metrics = evaluate(run, split=split, leakage=leakage).metrics
-        found["figures"] = {name: _figure(metrics, run, name) for name in columns if name != COST}
+        figures = [name for name in columns if name != COST]
+        if isinstance(made, Run):
+            from unskew.evaluate.run import evaluate
+
+            metrics = evaluate(made, split=split, **task["judging"]).metrics
+            found["figures"] = {name: _figure(metrics, made, name) for name in figures}
+        else:
+            found["figures"] = {name: float(_inside(made, name)) for name in figures}
     return found
+
+
+def _dependency(source: str, settings: dict[str, str], asked: dict[str, Any]) -> dict[str, Any]:
+    from unskew import config
+    from unskew.evaluate.dependency import dependency
+
+    rates = config.numbers(settings.pop("rates", "0.25,0.5,0.75"), "rates")
+    return dependency(source, phi=settings.pop("phi"), rates=rates, settings=settings, **asked)
 
 
 def _commit() -> str:
@@ -60,19 +77,25 @@ def _figure(metrics: dict[str, Any], run: Run, name: str) -> float | None:
     """A figure of evaluate's JSON by its name: `plain`, `leakage.model` inside a table, `test_biased.plain` of another split."""
     from unskew.evaluate.run import evaluate
 
-    part, dot, key = name.rpartition(".")
-    table = metrics if not dot else metrics[part] if part in metrics else evaluate(run, split=part).metrics
-    if key not in table:
-        raise UserError(f"evaluate gives no figure {name!r}{suggest(key, table)}")
-    value = table[key]
+    part, dot, key = name.partition(".")
+    if dot and part not in metrics:
+        metrics, name = evaluate(run, split=part).metrics, key
+    value = _inside(metrics, name)
     return None if value is None else float(value)
+
+
+def _inside(table: Any, name: str) -> Any:
+    """`temporal.value`: an entry of a table in a table."""
+    for part in name.split("."):
+        if not isinstance(table, dict) or part not in table:
+            raise UserError(f"there is no figure {name!r}{suggest(part, table if isinstance(table, dict) else [])}")
+        table = table[part]
+    return table
 
 
 def main(asked: Path) -> None:
     request = json.loads(asked.read_text(encoding="utf-8"))
-    found = work(
-        request["task"], Path(request["place"]), request["columns"], request["split"], request["shared"], request["leakage"]
-    )
+    found = work(request["task"], Path(request["place"]), request["columns"], request["split"], request["shared"])
     write_json(Path(request["result"]), found)
 
 

@@ -41,6 +41,7 @@ FORWARD = {"step": (0, 1, 2, 3, 4, 5, 6, 7), "leap": (0, 3, 6, 1, 4, 7, 2, 5), "
 ORDERS = {name: order for n, o in FORWARD.items() for name, order in ((n, o), (f"{n}-back", o[::-1]))}
 COLOURS = ((1.0, 0.3, 0.3), (0.3, 1.0, 0.3), (0.4, 0.5, 1.0), (1.0, 1.0, 0.3), (1.0, 0.4, 1.0), (0.3, 1.0, 1.0))
 NAMES = ("red 0", "green 1", "blue 2", "yellow 3", "pink 4", "cyan 5")
+GREY = 0.7  # brightness of a distractor
 CHUNK = 500
 
 
@@ -51,13 +52,14 @@ class Config:
     rows: int = 5_000
     size: int = 32  # pixels of a side
     noise_std: float = 0.05
+    distractors: int = 1  # grey digits that wander at random
     seed: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.ratio <= 1:
             raise UserError(f"ratio={self.ratio}: the share of aligned rows must lie in [0, 1]")
-        if self.size < 24 or self.rows < 100 or self.noise_std < 0:
-            raise UserError("moving-digits: size must be at least 24, rows at least 100, noise_std not negative")
+        if self.size < 24 or self.rows < 100 or self.noise_std < 0 or self.distractors < 0:
+            raise UserError("moving-digits: size must be at least 24, rows at least 100, noise_std and distractors not negative")
 
 
 def make(cfg: Config) -> DataSet:
@@ -70,7 +72,10 @@ def make(cfg: Config) -> DataSet:
         g = stream(cfg.seed, "moving-digits", "draw", start)
         test = split[part] == 2
         digit = torch.where(test, images.num_train, 0) + _pick(images.y, images.num_train, bias[part], test, g)
-        x[part] = draw(images.x[digit], bias[part], y[part], cfg.size, cfg.noise_std, g)
+        others = torch.randint(kinds, 10, (len(digit), cfg.distractors), generator=g)  # digits that are no value of the bias
+        other = [torch.where(test, images.num_train, 0) + _pick(images.y, images.num_train, d, test, g) for d in others.unbind(1)]
+        wandering = images.x[torch.stack(other, 1)] if other else images.x.new_zeros(len(digit), 0, *images.x.shape[1:])
+        x[part] = draw(images.x[digit], wandering, bias[part], y[part], cfg.size, cfg.noise_std, g)
     return DataSet(
         name=f"moving-{cfg.base}",
         inputs=Memory(x),
@@ -96,12 +101,25 @@ def _pick(classes: Tensor, num_train: int, wanted: Tensor, test: Tensor, g: torc
     return rows
 
 
-def draw(digits: Tensor, colour: Tensor, order: Tensor, size: int, noise_std: float, g: torch.Generator) -> Tensor:
-    """Clips (n, 8, 3, size, size) in bytes of grey digits (n, 28, 28)."""
+def draw(
+    digits: Tensor, others: Tensor, colour: Tensor, order: Tensor, size: int, noise_std: float, g: torch.Generator
+) -> Tensor:
+    """Clips (n, 8, 3, size, size) in bytes of grey digits (n, 28, 28), and of `others` (n, K, 28, 28) that move at random."""
+    n, distractors = others.shape[:2]
+    clip = _moving(digits, torch.tensor(list(ORDERS.values()))[order], size, g)[:, :, None]
+    clip = clip * torch.tensor(COLOURS)[colour][:, None, :, None, None]
+    for k in range(distractors):
+        wandering = torch.rand(n, FRAMES, generator=g).argsort(1)  # any order of the places, as likely in all classes
+        clip = torch.maximum(clip, GREY * _moving(others[:, k], wandering, size, g)[:, :, None])
+    clip = clip + noise_std * torch.randn(clip.shape, generator=g)
+    return (255 * clip).round().clamp(0, 255).to(torch.uint8)
+
+
+def _moving(digits: Tensor, order: Tensor, size: int, g: torch.Generator) -> Tensor:
+    """(n, 8, size, size) grey frames of digits that visit the places in this order (n, 8), from a random first one."""
     n, small = len(digits), size * 3 // 8
     shrunk = F.interpolate(digits[:, None].float() / 255, size=small, mode="bilinear", antialias=True)[:, 0]
-    first = torch.randint(0, FRAMES, (n, 1), generator=g)
-    place = (first + torch.tensor(list(ORDERS.values()))[order]) % FRAMES  # (n, 8)
+    place = (torch.randint(0, FRAMES, (n, 1), generator=g) + order) % FRAMES
     angle = 2 * math.pi * place / FRAMES
     room = size - small
     radius = room * (0.3 + 0.1 * torch.rand(n, 1, generator=g))
@@ -113,7 +131,4 @@ def draw(digits: Tensor, colour: Tensor, order: Tensor, size: int, noise_std: fl
     picked = shrunk[
         torch.arange(n)[:, None, None, None], row.clamp(0, small - 1)[..., :, None], column.clamp(0, small - 1)[..., None, :]
     ]
-    grey = torch.where(inside, picked, 0.0)
-    clip = grey[:, :, None] * torch.tensor(COLOURS)[colour][:, None, :, None, None]
-    clip = clip + noise_std * torch.randn(clip.shape, generator=g)
-    return (255 * clip).round().clamp(0, 255).to(torch.uint8)
+    return torch.where(inside, picked, 0.0)

@@ -214,11 +214,3 @@ def predict_and_embed(method: Method, data: DataSet, rows: Tensor, *, workers: i
     if again.shape != logits.shape or not torch.allclose(again, logits, rtol=1e-3, atol=1e-3):
         raise UserError("noise on the embedding: the run's logits are not made by its network's last module alone")
     return index, logits, embedding
-
-
-def noise_levels(text: str) -> Sequence[float]:
-    """`0.5,1,2` as numbers."""
-    try:
-        return [float(part) for part in text.split(",") if part]
-    except ValueError:
-        raise UserError(f"noise {text!r}: numbers separated by commas, such as 0.5,1,2") from None

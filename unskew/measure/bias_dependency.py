@@ -10,7 +10,7 @@ Source: Li and Vasconcelos, "REPAIR", CVPR 2019, section 4.3 (Table 1).
 Differs: random subsets keep the class shares, as the repaired ones do, so that class balance cannot enter beta.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -37,16 +37,34 @@ def bias_dependency(
     seed: int = 0,
 ) -> BiasDependency:
     """Beta of the model that `accuracy` trains on the rows it is given and judges."""
+    found = {key: accuracy(rows) for key, rows in subsets(weights, y, rates=rates, seed=seed).items()}
+    return beta_of(found)
+
+
+def subsets(
+    weights: Tensor, y: Tensor, *, rates: Sequence[float] = (0.25, 0.5, 0.75), seed: int = 0
+) -> dict[tuple[str, float], Tensor]:
+    """The rows to train on, by kind (random, repaired) and keep rate."""
     weights, y = torch.as_tensor(weights), torch.as_tensor(y)
     if len(weights) != len(y):
         raise UserError(f"{len(weights)} weights for {len(y)} labels")
     if not rates or not all(0 < r < 1 for r in rates):
         raise UserError(f"keep rates must lie between 0 and 1, got {tuple(rates)}")
     chance = torch.rand(len(y), generator=stream(seed, "bias dependency"))
-    random = tuple(accuracy(top_within_classes(chance, y, r)) for r in rates)
-    repaired = tuple(accuracy(top_within_classes(weights, y, r)) for r in rates)
+    scores = {"random": chance, "repaired": weights}
+    return {(kind, rate): top_within_classes(score, y, rate) for kind, score in scores.items() for rate in rates}
+
+
+def beta_of(accuracy: Mapping[tuple[str, float], float]) -> BiasDependency:
+    """Beta from the accuracy of each kind (random, repaired) and keep rate.
+
+    >>> round(beta_of({("random", 0.5): 0.9, ("repaired", 0.5): 0.7}).beta, 3)
+    0.2
+    """
+    rates = tuple(rate for kind, rate in accuracy if kind == "random")
+    random, repaired = (tuple(accuracy[kind, rate] for rate in rates) for kind in ("random", "repaired"))
     beta = sum(a - b for a, b in zip(random, repaired, strict=True)) / len(rates)
-    return BiasDependency(beta, tuple(rates), random, repaired)
+    return BiasDependency(beta, rates, random, repaired)
 
 
 def top_within_classes(score: Tensor, y: Tensor, rate: float) -> Tensor:

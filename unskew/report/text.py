@@ -150,3 +150,19 @@ def _rows(groups: Groups, most: int = 20) -> list[str]:
     if len(cells) > most:
         lines.append(f"… and {len(cells) - most} more in the JSON")
     return lines
+
+
+def dependency_table(found: dict[str, Any]) -> str:
+    """Accuracy and, for clips, temporal structure score at each keep rate, and beta."""
+    clips = found.get("temporal")
+    lines = [f"{'kept':>6} {'random':>9} {'repaired':>9}" + (f" {'score':>9} {'score':>9}" if clips else "")]
+    for rate, random, repaired in zip(found["rates"], found["random"], found["repaired"], strict=True):
+        line = f"{rate:>6.0%} {percent(random):>9} {percent(repaired):>9}"
+        if clips:
+            line += "".join(f" {clips[kind][f'{rate:g}']['value']:>9.3g}" for kind in ("random", "repaired"))
+        lines.append(line)
+    if clips:
+        lines.append("score: temporal structure score on the test split, random and repaired")
+    return "\n".join(
+        [*lines, "", f"beta for {found['phi']}: {found['beta']:.3f} (accuracy on the kept rows of {found['split']})"]
+    )

@@ -2,7 +2,8 @@
 
 A file of this folder has a frozen dataclass `Config` and `train(stage, cfg)`, which gives the final run. Every stage leaves its result
 beside OUT and goes on from there when the command is given again. `denoise+METHOD` cleans the labels before any method, of one stage or
-several; settings of the cleaning begin with `denoise.`.
+several, and `balance+METHOD` draws the rows down until every label has the bias values as often; settings of these begin with
+`denoise.` or `balance.`.
 """
 
 from collections.abc import Callable
@@ -19,6 +20,8 @@ from unskew.repair._run import repair as repair_rows
 from unskew.train.fit import TrainConfig
 from unskew.train.run import read_settings
 from unskew.train.run import train as train_once
+
+BEFORE = {"denoise": "clean", "balance": "balanced"}  # repairs that can stand before a method, and what their table is called
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ def train(
         raise UserError("no source: name one, or give a --recipe that does")
     first, plus, rest = method.partition("+")
     if plus:
-        return _after_denoising(
+        return _after_repair(
             source,
             first,
             rest,
@@ -102,21 +105,21 @@ def train(
     return made
 
 
-def _after_denoising(
+def _after_repair(
     source: Any, first: str, rest: str, *, out: str | Path, weights: Any, settings: dict[str, Any] | None, **more: Any
 ) -> Run:
-    """denoise+METHOD: rows with a wrong label are found first, and METHOD, of one stage or several, never sees them."""
-    if first != "denoise" or not rest:
-        raise UserError(f"method {first}+{rest}: what can stand before a method is denoise, as in denoise+lff")
+    """denoise+METHOD, balance+METHOD: rows are left out first, and METHOD, of one stage or several, never sees them."""
+    if first not in BEFORE or not rest:
+        raise UserError(f"method {first}+{rest}: what can stand before a method is {' or '.join(BEFORE)}, as in denoise+lff")
     if weights is not None:
-        raise UserError("denoise+ makes its own table; leave out --weights")
+        raise UserError(f"{first}+ makes its own table; leave out --weights")
     given = dict(settings or {})
-    own = {k.removeprefix("denoise."): v for k, v in given.items() if k.startswith("denoise.")}
-    given = {k: v for k, v in given.items() if not k.startswith("denoise.")}
+    own = {k.removeprefix(f"{first}."): v for k, v in given.items() if k.startswith(f"{first}.")}
+    given = {k: v for k, v in given.items() if not k.startswith(f"{first}.")}
     if given.get("data.keep"):
-        raise UserError("denoise+ sets data.keep itself; leave it out")
+        raise UserError(f"{first}+ sets data.keep itself; leave it out")
     reading = {k: v for k, v in given.items() if k.startswith("data.") and k != "data.augment"}
     out = Path(out).absolute()
-    table = out.with_name(f"{out.name}-clean.parquet")
-    repair_rows(source, "denoise", out=table, settings=reading | own, **{k: more[k] for k in ("model", "seed", "device")})
+    table = out.with_name(f"{out.name}-{BEFORE[first]}.parquet")
+    repair_rows(source, first, out=table, settings=reading | own, **{k: more[k] for k in ("model", "seed", "device")})
     return train(source, rest, out=out, settings={**given, "data.keep": str(table)}, **more)

@@ -7,7 +7,8 @@ r"""REPAIR, then training: rows are kept by weights that leave little to be read
 Without `phi` the reader theta is a whole network on the images: the method `repair_game` into OUT-game (or the run named by `game`),
 whose weights of the rows are taken. With `phi` it is linear on a representation, by the repair `repair` into OUT-weights.parquet.
 Either way rows are kept by `strategy` (threshold, rank, class_rank, sample, uniform: -T, -R, -PR, -S and the control) and `erm`
-trains on them into OUT.
+trains on them into OUT. With `strategy=weights` no row is lost: batches are drawn from all rows, each with chance in proportion to
+its weight, which is `sample` drawn anew in every batch.
 
 A row's weight moves by about lr_weights / batch times its loss each time that it is drawn. REPAIR's own schedule, 200 epochs at 10 with
 batches of 128, is often longer than a training of the network; `lr_weights=none` makes up for it, so that weights travel as far:
@@ -35,13 +36,11 @@ from unskew.train.fit import TrainConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    strategy: Literal["threshold", "rank", "class_rank", "sample", "uniform"] = "sample"
+    strategy: Literal["threshold", "rank", "class_rank", "sample", "uniform", "weights"] = "sample"  # weights: rows drawn by them
     phi: tuple[str, ...] = ()  # representations for a linear reader; none: a network on the inputs
     game: str = ""  # a finished run of repair_game
     keep: float = 0.5  # share of the rows, for rank, class_rank and uniform
-    lr_weights: float | None = (
-        None  # of the weights; none: as far as in the paper's schedule, see above; the schedule's own with phi
-    )
+    lr_weights: float | None = None  # none: as above, or with phi the repair's own
 
     def __post_init__(self) -> None:
         if not 0 < self.keep <= 1 or (self.lr_weights is not None and self.lr_weights <= 0):
@@ -52,25 +51,29 @@ def train(stage: Stage, cfg: Config) -> Run:
     data = stage.data()
     if data.multi_label:
         raise UserError("repair needs one class per row, this task has several labels")
+    drawn = {"train__weights": "sampler"} if cfg.strategy == "weights" else {}
     if cfg.phi:
         rate = {} if cfg.lr_weights is None else {"lr_weights": cfg.lr_weights}
         given = {"phi": ",".join(cfg.phi), "strategy": cfg.strategy, "keep": cfg.keep, **rate}
-        return stage.run(stage.out, "erm", weights=stage.repair(stage.beside("weights.parquet"), "repair", given))
+        return stage.run(stage.out, "erm", weights=stage.repair(stage.beside("weights.parquet"), "repair", given), **drawn)
     rows = data.rows("train")
     last = {"select__rule": "last", "select__patience": 0}
     speed = cfg.lr_weights or rate_of_weights(stage.plan, len(rows))
     game = Run(Path(cfg.game)) if cfg.game else stage.run(stage.beside("game"), "repair_game", **last, lr_weights=speed)
     w = trained_method(game).get_buffer("omega").float().sigmoid()[rows]
-    kept = select(w, data.y[rows], cfg.strategy, keep=cfg.keep)
-    check_kept(kept, data.y[rows], data.classes, f"strategy={cfg.strategy}")
-    weight = torch.zeros(len(rows))
-    weight[kept] = 1
+    if cfg.strategy == "weights":
+        weight = w
+    else:
+        kept = select(w, data.y[rows], cfg.strategy, keep=cfg.keep)
+        check_kept(kept, data.y[rows], data.classes, f"strategy={cfg.strategy}")
+        weight = torch.zeros(len(rows))
+        weight[kept] = 1
     table = Table(
         pl.DataFrame({"index": rows.numpy(), "weight": weight.numpy(), "score": w.numpy()}),
         {"name": "repair", "fingerprint": data.fingerprint, "run": str(game.path), "strategy": cfg.strategy},
     )
     table.save(stage.beside("weights.parquet"))
-    return stage.run(stage.out, "erm", weights=table)
+    return stage.run(stage.out, "erm", weights=table, **drawn)
 
 
 def rate_of_weights(plan: TrainConfig, rows: int) -> float:

@@ -1,0 +1,95 @@
+"""The verb `dependency`: how much a model lives on a representation that the data's classes can be read from.
+
+REPAIR weighs the rows against the representation. The model is trained on the rows with the largest weights, at several keep rates, and
+on as many rows at random, each judged on what is kept of the judged split. Beta (the card of measure.bias_dependency) is the mean
+difference. For clips, the temporal structure score of each model, on the test split, is given too.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+
+from unskew.data._dataset import DataSet
+from unskew.data._sources import load
+from unskew.engine import check_device
+from unskew.errors import UserError
+from unskew.evaluate.predict import predict
+from unskew.evaluate.run import trained_method
+from unskew.evaluate.temporal import temporal_structure
+from unskew.files import write_json
+from unskew.measure.bias_dependency import beta_of, subsets
+from unskew.records import Table
+from unskew.repair._run import repair
+from unskew.train.run import train
+
+
+def dependency(
+    source: Any,
+    *,
+    phi: str,
+    out: str | Path,
+    model: str = "",
+    method: str = "erm",
+    rates: Sequence[float] = (0.25, 0.5, 0.75),
+    split: str = "",
+    seed: int = 0,
+    device: str = "auto",
+    settings: dict[str, Any] | None = None,
+    command: str = "",
+) -> dict[str, Any]:
+    """Beta of `model` for the representation `phi`; runs and weights stay in the folder `out`, and given again it goes on there.
+
+    Settings of the repair begin with `repair.`; the rest is training's. `split` is what accuracy is taken on: by default test where
+    the repair weighs it, being drawn as the training rows are, else val.
+    """
+    if not phi:
+        raise UserError("dependency: name with --phi what the shortcut is read from, such as color or frame")
+    out, given = Path(out), dict(settings or {})
+    weighing = {k.removeprefix("repair."): v for k, v in given.items() if k.startswith("repair.")}
+    training = {k: v for k, v in given.items() if not k.startswith("repair.")}
+    reading = {k: v for k, v in training.items() if k.startswith("data.") and k != "data.augment"}
+    if not set(weighing).isdisjoint({"phi", "strategy"}):
+        raise UserError("dependency: the repair's phi and strategy are its own; name the representation with --phi")
+    table = repair(
+        source, "repair", out=out / "weights.parquet", seed=seed, device=device, command=command,
+        settings=reading | weighing | {"phi": phi, "strategy": "weights"},
+    ).table  # fmt: skip
+    data = load(source, **{k.removeprefix("data."): v for k, v in reading.items()})
+    split = split or ("test" if _weighed(data, table, "test") else "val")
+    if not _weighed(data, table, split):
+        raise UserError(
+            f"dependency: the repair gives the {split} split no weights; choose a split that is drawn as the training rows are"
+        )
+    right: dict[tuple[str, float], float] = {}
+    temporal: dict[str, dict[str, Any]] = {"random": {}, "repaired": {}}
+    for (kind, rate), places in subsets(table.column("score"), data.y[table.index], rates=rates, seed=seed).items():
+        kept = table.index[places]
+        rows = kept[data.split[kept] == data.splits.index("train")]
+        chosen = Table(
+            pl.DataFrame({"index": rows.numpy(), "weight": np.ones(len(rows))}), {"name": kind, "fingerprint": data.fingerprint}
+        )
+        run = train(
+            source, method, model=model, out=out / f"{kind}-{rate:g}", weights=chosen, seed=seed, device=device,
+            settings=training, command=command,
+        )  # fmt: skip
+        trained = trained_method(run).to(check_device(device))
+        index, logits = predict(trained, data, kept[data.split[kept] == data.splits.index(split)])
+        right[kind, rate] = float((logits.argmax(1) == data.y[index]).double().mean())
+        if len(data.shape) == 4:
+            temporal[kind][f"{rate:g}"] = temporal_structure(trained, data, data.rows("test"))
+    found = beta_of(right)
+    result = {
+        "source": data.source or data.name, "phi": phi, "model": model, "method": method, "split": split, "seed": seed,
+        "beta": found.beta, "rates": found.rates, "random": found.random, "repaired": found.repaired,
+        **({"temporal": temporal} if len(data.shape) == 4 else {}), "command": command,
+    }  # fmt: skip
+    write_json(out / "dependency.json", result)
+    return result
+
+
+def _weighed(data: DataSet, table: Table, split: str) -> bool:
+    return data.has(split) and bool(torch.isin(data.rows(split), table.index).all())
