@@ -82,6 +82,10 @@ WRONG = {
     "table.csv": ("tabel.csv", "no published table 'tabel.csv'"),
     'title = "Toy"': ('titel = "Toy"', "unknown entry 'titel'"),
     "batch = 64": ("batch = no", "is not TOML"),
+    "seeds = 2": ("seeds = 2\nevaluate = { tempral = true }", "toy.toml:9: evaluate has an unknown entry 'tempral'"),
+    "[method.pgd]": ("[method.dependency]", "toy.toml:20: method dependency needs the setting phi"),
+    'method = "gce"': ('method = "balance+gce"\nsettings = { balance = { alfa = 1 } }', "unknown setting 'balance.alfa'"),
+    "seeds =": ("evaluate = { attack = { round = 1 } }\nseeds =", "toy.toml:8: unknown setting 'attack.round'"),
 }
 
 
@@ -247,6 +251,32 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(suite, tmp_path):
     assert found["failed"] == ["toy-s0-pgd"]
     assert found["done"] == 1
     assert "takes images" in (tmp_path / "out" / "tasks" / "toy-s0-pgd.log").read_text()
+
+
+def test_a_suite_asks_evaluate_for_more_and_may_hold_dependencies(tmp_path):
+    """The clips' scores of two runs, and REPAIR's beta, as figures of one table each."""
+    common = "[settings]\ntrain = { steps = 2, batch = 32 }\nmodel = { width = 4 }\n[scale.smoke]\nseeds = 1\n"
+    common += 'vars = { other = "moving-digits:ratio=0.2,{set}", set = "base=digits,rows=300,size=24,seed={seed}" }\n'
+    common += '[data.clips]\nsource = "moving-digits:ratio=0.5,{set}"\nmodel = "resnet"\n'
+    (tmp_path / "scores.toml").write_text(
+        'title = "Scores"\ncolumns = { "temporal.value" = "", "cross_dataset.mean" = "" }\n'
+        'evaluate = { temporal = true, on = "{other}", shared_classes = true }\n'
+        + common + '[method.flat]\nmethod = "erm"\nsettings = { model = { kind = "2d" } }\n'
+        '[method.deep]\nmethod = "balance+erm"\nsettings = { model = { kind = "3d" }, balance = { alpha = 20 } }\n'
+    )  # fmt: skip
+    found = package.bench(str(tmp_path / "scores.toml"), out=tmp_path / "scores")
+    assert found["failed"] == []
+    scores = {r["method"]: r["mean"] for r in found["table"] if r["figure"] == "temporal.value"}
+    assert scores["flat"] == pytest.approx(0, abs=1e-5)
+    assert scores["deep"] > 1e-3
+    assert (tmp_path / "scores" / "runs" / "clips-s0-deep" / "run-balanced.parquet").is_file()
+    asked = '{ model = { kind = "2d" }, phi = "frame", rates = "0.5", repair = { epochs = 3 } }'
+    (tmp_path / "beta.toml").write_text(
+        f'title = "Beta"\ncolumns = {{ beta = "" }}\n{common}[method.flat]\nmethod = "dependency"\nsettings = {asked}\n'
+    )
+    found = package.bench(str(tmp_path / "beta.toml"), out=tmp_path / "beta")
+    told = json.loads((tmp_path / "beta" / "runs" / "clips-s0-flat" / "run" / "dependency.json").read_text())
+    assert [r["mean"] for r in found["table"]] == [pytest.approx(told["beta"])]
 
 
 def test_the_smoke_scale_of_pgds_table_runs_all_its_methods(tmp_path):

@@ -60,10 +60,23 @@ def test_denoise_comes_before_any_method(tmp_path):
     assert run.config["data"]["rows"]["dropped"] == dropped
     assert Run(tmp_path / "run-first").config["data"]["rows"]["dropped"] == dropped
     package.evaluate(run)  # reads its data again, by itself
-    with pytest.raises(UserError, match="what can stand before a method is denoise"):
-        package.train(SOURCE, "balance+erm", out=tmp_path / "x")
+    with pytest.raises(UserError, match="what can stand before a method is denoise or balance"):
+        package.train(SOURCE, "repair+erm", out=tmp_path / "x")
     with pytest.raises(UserError, match="another source"):
         package.train("toy", "erm", out=tmp_path / "x", settings={"data.keep": str(tmp_path / "run-clean.parquet")})
+
+
+def test_balance_before_a_method(tmp_path):
+    source = "tiles:base=digits,rows=400,ratio=4"
+    settings = {"train.steps": "2", "train.batch": "32", "balance.alpha": "1.5"}
+    run = package.train(source, "balance+erm", out=tmp_path / "run", settings=settings)
+    data = package.load(source)
+    table = Table.read(tmp_path / "run-balanced.parquet")
+    kept = table.index[table.column("weight") > 0]
+    assert len(kept) < len(data.rows("train"))
+    women, men = (data.y[kept][data.bias[kept, 0] == value].sum(0) for value in (0, 1))
+    assert bool((torch.maximum(women, men) <= 1.5 * torch.minimum(women, men)).all())
+    assert run.config["facts"]["rows"] == len(kept)
 
 
 def test_aflite_keeps_some_rows_and_trains_on_those(tmp_path):

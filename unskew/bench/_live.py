@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from unskew import progress
-from unskew.bench._suite import Task
+from unskew.bench._suite import NUMBERS, Task, shown
 
 
 class Board:
@@ -25,8 +25,10 @@ class Board:
 
     def finished(self, task: Task, found: dict[str, Any]) -> None:
         self._ended(task)
-        shown = {k: v for k, v in found.get("figures", {}).items() if v is not None}
-        self.figures[task.id] = ", ".join(f"{k} {100 * v:.1f}" for k, v in shown.items()) or "done"
+        known = {k: v for k, v in found.get("figures", {}).items() if v is not None}
+        self.figures[task.id] = (
+            ", ".join(f"{k} {shown(k, v):{'.3g' if k in NUMBERS else '.1f'}}" for k, v in known.items()) or "done"
+        )
         self._say(f"{task.id}: {self.figures[task.id]}")
 
     def failed(self, task: Task, why: str) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 from markupsafe import Markup
 
 from unskew import __version__
-from unskew.bench._suite import Suite, Task
+from unskew.bench._suite import NUMBERS, Suite, Task, shown
 from unskew.files import replacing, write_json, write_text
 from unskew.report.html import environment, style
 
@@ -58,7 +58,7 @@ def report(
 
 
 def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]], published: pl.DataFrame | None) -> pl.DataFrame:
-    """One row per data set, setting, method and figure; figures in per cent, cost as a ratio to the baseline's mean seconds."""
+    """One row per data set, setting, method and figure; shares in per cent, cost as a ratio to the baseline's mean seconds."""
     groups: dict[tuple[str, str, str], list[Task]] = {}
     for task in tasks:
         if not task.shared:
@@ -72,8 +72,8 @@ def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]],
                 values = [_cost(t, results) / base for t in group if t.id in results and base]
             else:
                 known = [results[t.id]["figures"].get(figure) for t in group if t.id in results]
-                values = [100 * v for v in known if v is not None]
-            mean, spread = _published(suite, published, data, at, name, published_name)
+                values = [shown(figure, v) for v in known if v is not None]
+            mean, spread = _published(suite, published, data, at, name, published_name, figure)
             ours = _mean(values)
             rows.append(
                 {
@@ -94,7 +94,9 @@ def _mean(values: list[float]) -> float:
     return statistics.mean(values) if values else math.nan
 
 
-def _published(suite: Suite, table: pl.DataFrame | None, data: str, at: str, name: str, metric: str) -> tuple[float, float]:
+def _published(
+    suite: Suite, table: pl.DataFrame | None, data: str, at: str, name: str, metric: str, figure: str
+) -> tuple[float, float]:
     entry, method = suite.part("data")[data], suite.part("method")[name]
     if table is None or not metric or not method.get("published"):
         return math.nan, math.nan
@@ -105,7 +107,7 @@ def _published(suite: Suite, table: pl.DataFrame | None, data: str, at: str, nam
     found = table.filter(*(pl.col(k) == v for k, v in wanted.items()))
     if found.is_empty():
         return math.nan, math.nan
-    share = "%" not in metric and "ratio" not in metric and float(found["mean"][0]) <= 1
+    share = "%" not in metric and figure not in {COST, *NUMBERS} and float(found["mean"][0]) <= 1
     scale = 100.0 if share else 1.0
     spread = found["std"][0] if "std" in found.columns else None
     return scale * float(found["mean"][0]), math.nan if spread is None else scale * float(spread)

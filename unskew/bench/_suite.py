@@ -6,10 +6,10 @@ seeds = 3
 columns = { aligned = "major acc %" }      # a figure of evaluate's JSON = its name in the published table; `cost`: ratio of seconds
 baseline = "erm"                           # costs are ratios to this method's
 split = "test"                             # judged
-evaluate = { temporal = true }             # what else evaluate is asked: leakage, temporal, textures, on, shared_classes
+evaluate = { temporal = true }             # what else evaluate is asked: leakage (attack), temporal, textures, on, shared_classes
 
 [settings]                                 # of every run, as on the command line
-[scale.small]                              # seeds, settings, vars; `only` leaves out data sets or methods
+[scale.small]                              # seeds, settings, vars, evaluate; `only` leaves out data sets or methods
 [data.NAME]                                # source with {at}, {seed} and vars; model, in settings {model}; settings; published
 at = { "0.99" = "|M|/|D|=99%" }            # values of {at} = their name in the published table
 [shared.NAME]                              # a run that methods use as {shared.NAME}: method, settings
@@ -29,6 +29,7 @@ import polars as pl
 from unskew import config, registry
 from unskew.data._sources import pieces
 from unskew.errors import UserError, suggest
+from unskew.measure.leakage import Attack
 from unskew.stages import BEFORE
 from unskew.train.run import read_settings
 
@@ -48,9 +49,10 @@ TOP = {
     "leakage",
     "evaluate",
 }
-QUESTIONS = {"leakage", "temporal", "textures", "on", "shared_classes"}  # of evaluate
+QUESTIONS = {"leakage", "attack", "temporal", "textures", "on", "shared_classes"}  # of evaluate
+NUMBERS = {"beta", "temporal.value"}  # figures that are no shares: shown as they are, not in per cent
 PARTS = {
-    "scale": {"seeds", "settings", "vars", "only"},
+    "scale": {"seeds", "settings", "vars", "only", "evaluate"},
     "data": {"source", "model", "settings", "published", "at", "scale"},
     "shared": {"method", "model", "settings", "scale"},
     "method": {"method", "model", "settings", "published", "published_at", "scale"},
@@ -139,9 +141,15 @@ def _check_keys(suite: Suite) -> None:
     for key in suite.table:
         if key not in TOP:
             raise suite.wrong(f"unknown entry {key!r}{suggest(key, TOP)}", key)
-    for key in suite.table.get("evaluate", {}):
-        if key not in QUESTIONS:
-            raise suite.wrong(f"evaluate has an unknown entry {key!r}{suggest(key, QUESTIONS)}", "evaluate", key)
+    for table in (suite.table, *suite.part("scale").values()):
+        asked = table.get("evaluate", {})
+        for key in asked:
+            if key not in QUESTIONS:
+                raise suite.wrong(f"evaluate has an unknown entry {key!r}{suggest(key, QUESTIONS)}", "evaluate", key)
+        try:
+            config.build(Attack, asked.get("attack", {}), "attack.")
+        except UserError as error:
+            raise suite.wrong(str(error), "evaluate", "attack") from None
     for kind, allowed in PARTS.items():
         for name, entry in suite.part(kind).items():
             if not isinstance(entry, dict):
@@ -225,10 +233,13 @@ def _runs(
     entry, chosen = suite.part("data")[data], suite.part("scale")[scale]
     values = {k: str(v) for k, v in chosen.get("vars", {}).items()} | roots | {"at": at, "seed": str(seed)}
     values["model"] = str(entry.get("model", ""))
-    values = {k: _filled(suite, v, values, "vars") for k, v in values.items()}  # a var may name another
+    for _ in range(2):  # a var may name another, and that one {seed} or {at}
+        values = {k: _filled(suite, v, values, "vars") for k, v in values.items()}
     where = "-".join(filter(None, (data, at, f"s{seed}")))
     common = _settings(suite.table) | _settings(entry)
-    questions = ({"leakage": True} if suite.table.get("leakage") else {}) | suite.table.get("evaluate", {})
+    questions = (
+        ({"leakage": True} if suite.table.get("leakage") else {}) | suite.table.get("evaluate", {}) | chosen.get("evaluate", {})
+    )
     judging = {k: _filled(suite, v, values, "evaluate") if isinstance(v, str) else v for k, v in questions.items()}
     tasks: list[Task] = []
     paths: dict[str, str] = {}
@@ -351,3 +362,8 @@ def check_method(name: str, settings: dict[str, str]) -> None:
         from unskew.methods._make import method_class
 
         config.build(method_class(name).Config, known.method, "method.")
+
+
+def shown(figure: str, value: float) -> float:
+    """A figure as tables show it: shares in per cent."""
+    return value if figure in NUMBERS else 100 * value

@@ -47,8 +47,11 @@ def work(task: dict[str, Any], place: Path, columns: list[str], split: str, shar
         figures = [name for name in columns if name != COST]
         if isinstance(made, Run):
             from unskew.evaluate.run import evaluate
+            from unskew.measure.leakage import Attack
 
-            metrics = evaluate(made, split=split, **task["judging"]).metrics
+            questions = dict(task["judging"])
+            attack = Attack(**questions.pop("attack")) if "attack" in questions else None
+            metrics = evaluate(made, split=split, attack=attack, **questions).metrics
             found["figures"] = {name: _figure(metrics, made, name) for name in figures}
         else:
             found["figures"] = {name: float(_inside(made, name)) for name in figures}
