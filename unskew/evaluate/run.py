@@ -76,7 +76,8 @@ def other_data(run: Run, source: Any, shared_classes: bool = False) -> tuple[Dat
     With `shared_classes` the source may have classes that the run does not know; their rows, marked false, are coded as class 0.
     """
     record = run.config
-    reading = config.build(DataConfig, record["config"]["data"], "data.")
+    # What was left out of the run's own training rows says nothing of another source.
+    reading = dataclasses.replace(config.build(DataConfig, record["config"]["data"], "data."), keep="")
     try:
         data = load(source, reading)
     except UserError as error:
