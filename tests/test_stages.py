@@ -106,11 +106,13 @@ def test_repair_prefers_rows_without_the_shortcut(tmp_path, phi):
 
 
 def test_repair_with_all_rows_draws_them_by_weight(tmp_path):
-    settings = {"train.epochs": "6", "train.batch": "64", "strategy": "weights", "phi": "color:kind=max", "optim.lr": "0.01"}
+    settings = SHORT | {"strategy": "weights", "phi": "color:kind=max", "epochs": "2"}
     run = package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "run", settings=settings)
     table = Table.read(tmp_path / "run-weights.parquet")
     assert bool((table.column("weight") > 0).all())
     assert run.config["config"]["train"]["weights"] == "sampler"
+    with pytest.raises(UserError, match="epochs are of the game with phi"):
+        package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "x", settings=SHORT | {"epochs": "2"})
     short = SHORT | {"strategy": "weights", "lr_weights": "5"}
     package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "net", settings=short)
     game = Table.read(tmp_path / "net-weights.parquet")

@@ -41,10 +41,13 @@ class Config:
     game: str = ""  # a finished run of repair_game
     keep: float = 0.5  # share of the rows, for rank, class_rank and uniform
     lr_weights: float | None = None  # none: as above, or with phi the repair's own
+    epochs: int | None = None  # of the linear reader's game; none: the repair's own. A network's game has those of its training
 
     def __post_init__(self) -> None:
         if not 0 < self.keep <= 1 or (self.lr_weights is not None and self.lr_weights <= 0):
             raise UserError("repair: keep must lie in (0, 1] and lr_weights be above 0")
+        if self.epochs is not None and not self.phi:
+            raise UserError("repair: epochs are of the game with phi; without it they are train.epochs")
 
 
 def train(stage: Stage, cfg: Config) -> Run:
@@ -53,14 +56,14 @@ def train(stage: Stage, cfg: Config) -> Run:
         raise UserError("repair needs one class per row, this task has several labels")
     drawn = {"train__weights": "sampler"} if cfg.strategy == "weights" else {}
     if cfg.phi:
-        rate = {} if cfg.lr_weights is None else {"lr_weights": cfg.lr_weights}
-        given = {"phi": ",".join(cfg.phi), "strategy": cfg.strategy, "keep": cfg.keep, **rate}
+        game = {k: v for k, v in {"lr_weights": cfg.lr_weights, "epochs": cfg.epochs}.items() if v is not None}
+        given = {"phi": ",".join(cfg.phi), "strategy": cfg.strategy, "keep": cfg.keep, **game}
         return stage.run(stage.out, "erm", weights=stage.repair(stage.beside("weights.parquet"), "repair", given), **drawn)
     rows = data.rows("train")
     last = {"select__rule": "last", "select__patience": 0}
     speed = cfg.lr_weights or rate_of_weights(stage.plan, len(rows))
-    game = Run(Path(cfg.game)) if cfg.game else stage.run(stage.beside("game"), "repair_game", **last, lr_weights=speed)
-    w = trained_method(game).get_buffer("omega").float().sigmoid()[rows]
+    played = Run(Path(cfg.game)) if cfg.game else stage.run(stage.beside("game"), "repair_game", **last, lr_weights=speed)
+    w = trained_method(played).get_buffer("omega").float().sigmoid()[rows]
     if cfg.strategy == "weights":
         weight = w
     else:
@@ -70,7 +73,7 @@ def train(stage: Stage, cfg: Config) -> Run:
         weight[kept] = 1
     table = Table(
         pl.DataFrame({"index": rows.numpy(), "weight": weight.numpy(), "score": w.numpy()}),
-        {"name": "repair", "fingerprint": data.fingerprint, "run": str(game.path), "strategy": cfg.strategy},
+        {"name": "repair", "fingerprint": data.fingerprint, "run": str(played.path), "strategy": cfg.strategy},
     )
     table.save(stage.beside("weights.parquet"))
     return stage.run(stage.out, "erm", weights=table, **drawn)
