@@ -27,6 +27,11 @@ def test_texture_clusters_of_a_run(tmp_path):
     assert found.metrics["textures"]["value"] == pytest.approx(expected.value)
     assert "unbiased over 9 clusters of texture" in group_table(found)
     assert package.evaluate(run, split="train").metrics["textures"] == found.metrics["textures"]  # kept: it took time
+    judged = package.evaluate(run, textures="texture")  # the test split is too small for cells of more than 10 rows
+    assert judged.metrics["textures"]["reason"]
+    page = package.report([run], tmp_path / "page.html").read_text()
+    assert "over texture clusters" in page
+    assert judged.metrics["textures"]["reason"] in page
     with pytest.raises(UserError, match="no representation 'nosuch'"):
         package.evaluate(run, textures="nosuch")
 
@@ -39,6 +44,8 @@ def test_a_network_of_single_frames_has_no_temporal_structure(tmp_path):
         assert scores[kind]["n"] == 30
     assert scores["2d"]["value"] == pytest.approx(0, abs=1e-5)
     assert scores["3d"]["low"] > 1e-3
+    page = package.report([tmp_path / "2d", tmp_path / "3d"], tmp_path / "page.html").read_text()
+    assert f"<td>{scores['3d']['value']:.3g}<span" in page
     images = package.train("colored-mnist:base=digits", out=tmp_path / "images", settings={"train.steps": 2})
     with pytest.raises(UserError, match="are no clips"):
         package.evaluate(images, temporal=True)
