@@ -210,6 +210,21 @@ def test_precisions_train_and_can_be_judged(precision, tmp_path):
     assert package.evaluate(run).groups.aligned.value > 0.9
 
 
+@pytest.mark.parametrize("method", ["reweight", "lff"])
+def test_a_method_never_hears_of_rows_that_the_weights_drop(tmp_path, method):
+    source = "colored-mnist:base=digits,ratio=0.9"
+    data = package.load(source)
+    train = data.rows("train")
+    kept = train[data.bias[train, 0] < 5]
+    table = Table(pl.DataFrame({"index": kept.numpy(), "weight": [1.0] * len(kept)}), {"fingerprint": data.fingerprint})
+    run = package.train(source, method, model="convnet1", out=tmp_path / "run", weights=table, settings={"train.epochs": 1})
+    facts = run.config["facts"]
+    assert facts["rows"] == len(kept)
+    assert facts["class_counts"] == data.y[kept].bincount(minlength=10).tolist()
+    if method == "reweight":
+        assert facts["group_counts"] == data.group[kept].bincount(minlength=100).tolist()
+
+
 def test_weights_act_as_loss_weights_or_as_chances_and_zero_drops_a_row(tmp_path):
     data = package.load("toy")
     train = data.rows("train")

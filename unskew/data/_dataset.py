@@ -175,9 +175,10 @@ class DataSet:
             tables.append(lift(self.y[known], column[known], len(self.classes), size) > 1)
         return tuple(tables), "over-represented in training (lift > 1)"
 
-    def facts(self, sees: frozenset[str]) -> Facts:
-        """What a method that sees these labels may know of the training rows."""
+    def facts(self, sees: frozenset[str], weight: Tensor | None = None) -> Facts:
+        """What a method that sees these labels may know of the training rows, those of `weight` 0 left out."""
         train = self.rows("train")
+        train = train if weight is None else train[weight[train] > 0]
         y = self.y[train]
         counts = y.long().sum(0) if self.multi_label else y.bincount(minlength=len(self.classes))
         group_counts: Tensor | None = None

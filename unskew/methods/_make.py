@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from unskew import checkpoint, config, registry
 from unskew.data._dataset import DataSet
@@ -56,12 +57,18 @@ def default_model(shape: tuple[int, ...]) -> str:
 
 
 def make_method(
-    name: str, settings: dict[str, Any], model: str, model_settings: dict[str, Any], data: DataSet, seed: int
+    name: str,
+    settings: dict[str, Any],
+    model: str,
+    model_settings: dict[str, Any],
+    data: DataSet,
+    seed: int,
+    weight: Tensor | None = None,
 ) -> Method:
-    """A fresh method. Weights start from the run's own stream, whatever was drawn before."""
+    """A fresh method. Weights start from the run's own stream, whatever was drawn before. It never hears of rows of `weight` 0."""
     cls = method_class(name)
     cfg: Any = config.build(cls.Config, settings, "method.")  # a wrong setting is told before the labels are looked at
-    return from_facts(name, settings, model, model_settings, data.facts(cls.labels(cfg)), seed)
+    return from_facts(name, settings, model, model_settings, data.facts(cls.labels(cfg), weight), seed)
 
 
 def from_facts(

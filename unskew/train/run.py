@@ -100,7 +100,7 @@ def train(
     used = training_data(method, cfg.method, data)
     if used is not data and weight is not None:
         raise UserError(f"method {method!r} adds rows of another source, which --weights does not know; leave one of them out")
-    made = make_method(method, cfg.method, cfg.model_name, cfg.model, used, seed)
+    made = make_method(method, cfg.method, cfg.model_name, cfg.model, used, seed, weight)
     notes = check_data(method, cfg.method, data)
     if cfg.train.sampler == "balanced" and bool((data.group[data.rows("train")] < 0).any()):
         never = int((data.group[data.rows("train")] < 0).sum())
