@@ -47,7 +47,7 @@ def test_a_network_of_single_frames_has_no_temporal_structure(tmp_path):
     page = package.report([tmp_path / "2d", tmp_path / "3d"], tmp_path / "page.html").read_text()
     assert f"<td>{scores['3d']['value']:.3g}<span" in page
     images = package.train("colored-mnist:base=digits", out=tmp_path / "images", settings={"train.steps": 2})
-    with pytest.raises(UserError, match="are no clips"):
+    with pytest.raises(UserError, match="--temporal is for clips; colored-digits has inputs of shape"):
         package.evaluate(images, temporal=True)
 
 

@@ -35,19 +35,8 @@ from unskew.train.run import read_settings
 
 HERE = Path(__file__).parent
 TOP = {
-    "title",
-    "published",
-    "seeds",
-    "columns",
-    "baseline",
-    "settings",
-    "scale",
-    "data",
-    "shared",
-    "method",
-    "split",
-    "leakage",
-    "evaluate",
+    *("title", "published", "seeds", "columns", "baseline", "split", "leakage", "evaluate"),
+    *("settings", "scale", "data", "shared", "method"),
 }
 QUESTIONS = {"leakage", "attack", "temporal", "textures", "on", "shared_classes"}  # of evaluate
 NUMBERS = {"beta", "temporal.value"}  # figures that are no shares: shown as they are, not in per cent

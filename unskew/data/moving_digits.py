@@ -11,11 +11,13 @@ leap / leap-back            0 3 6 1 4 7 2 5             and its reversal
 cross / cross-back          0 4 1 5 2 6 3 7             and its reversal
 ==========================  ==========================  ==================
 
-p_0 is random and every clip visits every place once. So the frames of all classes, without their order, have the same law: what
-averages over frames knows nothing of the class, and only what sees time can tell it. The bias b, column `static`, is the digit (0 to 5)
-and its colour, the same in all frames. Other values are uniform over the five. The path's centre, radius and the digit's image
-are random; Gaussian noise of deviation `noise_std` is on every pixel. Eight tenths of the rows train, one tenth validates, as biased; the
-last tenth, the test, has digits of the base's test part, and there digit and order are independent; the same rows for all ratios.
+In every clip `distractors` grey digits (6 to 9) wander over such a circle too, in any order: without them a 3-D network finds the
+motion at once and needs no shortcut. p_0 is random and every clip visits every place once. So the frames of all classes, without
+their order, have the same law: what averages over frames knows nothing of the class, and only what sees time can tell it. The bias b,
+column `static`, is the digit (0 to 5) and its colour, the same in all frames. Other values are uniform over the five. The path's centre,
+radius and the digit's image are random; Gaussian noise of deviation `noise_std` is on every pixel. Eight tenths of the rows train, one
+tenth validates, as biased; the last tenth, the test, has digits of the base's test part, and there digit and order are
+independent; the same rows for all ratios.
 
 Source: the setting of Li and Vasconcelos, "REPAIR", CVPR 2019, section 5, and Bahng et al., ICML 2020, section 4.4 (static bias of
 action recognition). MNIST: CC BY-SA 3.0.

@@ -68,7 +68,11 @@ def dependency(
     temporal: dict[str, dict[str, Any]] = {"random": {}, "repaired": {}}
     for (kind, rate), places in subsets(table.column("score"), data.y[table.index], rates=rates, seed=seed).items():
         kept = table.index[places]
-        rows = kept[data.split[kept] == data.splits.index("train")]
+        rows, judged = (kept[data.split[kept] == data.splits.index(name)] for name in ("train", split))
+        if not len(rows) or not len(judged):
+            raise UserError(
+                f"dependency: keeping {rate:g} of the rows leaves {len(rows)} to train on and {len(judged)} of {split} to judge"
+            )
         chosen = Table(
             pl.DataFrame({"index": rows.numpy(), "weight": np.ones(len(rows))}), {"name": kind, "fingerprint": data.fingerprint}
         )
@@ -77,7 +81,7 @@ def dependency(
             settings=training, command=command,
         )  # fmt: skip
         trained = trained_method(run).to(check_device(device))
-        index, logits = predict(trained, data, kept[data.split[kept] == data.splits.index(split)])
+        index, logits = predict(trained, data, judged)
         right[kind, rate] = float((logits.argmax(1) == data.y[index]).double().mean())
         if len(data.shape) == 4:
             temporal[kind][f"{rate:g}"] = temporal_structure(trained, data, data.rows("test"))

@@ -29,6 +29,7 @@ from unskew.methods._base import Method
 from unskew.methods._make import from_facts
 from unskew.models._weights import without_first_weights
 from unskew.records import Facts, Groups, Run, Table
+from unskew.representations._base import spec
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -160,7 +161,11 @@ def evaluate(
     target = check_device(device)
     if shared_classes and on is None:
         raise UserError("--shared-classes is for another source: name it with --on")
+    if textures:
+        spec(textures)  # a wrong name is told before the work
     data, known = (own_data(run), None) if on is None else other_data(run, on, shared_classes)
+    if temporal and len(data.shape) != 4:
+        raise UserError(f"--temporal is for clips; {data.name} has inputs of shape {data.shape}")
     method = trained_method(run)
     # A source without splits of its own is judged whole: none of its rows was trained on.
     rows = data.rows(split) if on is None or split not in data.carved else torch.arange(len(data))

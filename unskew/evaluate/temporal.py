@@ -16,8 +16,6 @@ from unskew.models._base import Model
 
 def temporal_structure(method: Method, data: DataSet, index: Tensor, *, workers: int = 0) -> dict[str, Any]:
     """The temporal structure score of the last feature layer on these clips."""
-    if len(data.shape) != 4:
-        raise UserError(f"temporal: inputs of shape {data.shape} are no clips")
     network = method.model
     if not isinstance(network, Model):
         raise UserError(f"temporal: {type(network).__name__} has no feature layers to read")
