@@ -7,7 +7,6 @@ import pytest
 
 import unskew as package
 from unskew.errors import UserError
-from unskew.evaluate.dependency import dependency
 from unskew.measure import cluster_accuracy, cross_dataset, texture_clusters
 from unskew.report.text import group_table
 from unskew.representations._base import compute, spec
@@ -94,7 +93,9 @@ def test_a_model_that_sees_the_shortcut_depends_on_it_and_one_that_does_not_does
     found = {}
     for sees in (True, False):
         source = with_a_site(tmp_path / f"{sees}.npz", sees)
-        found[sees] = dependency(source, phi="column:name=site", out=tmp_path / str(sees), rates=(0.2, 0.4), settings=settings)
+        found[sees] = package.dependency(
+            source, phi="column:name=site", out=tmp_path / str(sees), rates=(0.2, 0.4), settings=settings
+        )
         random, repaired = np.array(found[sees]["random"]), np.array(found[sees]["repaired"])
         assert found[sees]["beta"] == pytest.approx((random - repaired).mean())
     assert found[True]["beta"] > 0.1
@@ -107,9 +108,9 @@ def test_a_model_that_sees_the_shortcut_depends_on_it_and_one_that_does_not_does
 def test_dependency_needs_a_representation_and_a_split_that_is_weighed(tmp_path, unskew):
     source, training = "colored-mnist:base=digits,ratio=0.9,protocol=pgd", {"train.steps": 2}
     with pytest.raises(UserError, match="gives the test split no weights"):
-        dependency(source, phi="color", out=tmp_path / "t", split="test", settings=training)
+        package.dependency(source, phi="color", out=tmp_path / "t", split="test", settings=training)
     with pytest.raises(UserError, match="name with --phi"):
-        dependency(source, phi="", out=tmp_path / "t")
+        package.dependency(source, phi="", out=tmp_path / "t")
     words = ["dependency", CLIPS, "--phi", "frame", "--model", "resnet", "--rates", "0.5", "--out", str(tmp_path / "clips")]
     words += ["model.kind=2d", "repair.epochs=5", *(f"{k}={v}" for k, v in NARROW.items()), "--json"]
     clips = json.loads(unskew(*words).stdout)

@@ -18,7 +18,7 @@ LAYERS = [
     {"errors", "files", "rng", "registry", "config", "progress", "verbs", "engine", "checkpoint"},
     {"records"}, {"maths", "nn", "losses"}, {"data"}, {"measure"}, {"repair"}, {"models", "representations"},
     {"methods"}, {"evaluate"}, {"train"}, {"report"}, {"audit", "repair._run", "repair._page", "repair._export"},
-    {"stages"}, {"bench"}, {"demo"}, {"cli"}, {"__main__"},
+    {"stages", "dependency"}, {"bench"}, {"demo"}, {"cli"}, {"__main__"},
 ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 # Imported when first used, so that `unskew --help` does not wait for torch. The verbs are packages that can be called.
-_MODULES = ("audit", "bench", "evaluate", "losses", "measure", "nn", "repair", "report", "train")
+_MODULES = ("audit", "bench", "dependency", "evaluate", "losses", "measure", "nn", "repair", "report", "train")
 _FUNCTIONS = {"load": "unskew.data", "DataSet": "unskew.data"}
 
 

@@ -189,7 +189,7 @@ def dependency(
 ) -> None:
     """REPAIR's beta: what a model loses when rows that feed a shortcut are left out, beside as many left out at random."""
     from unskew import config
-    from unskew.evaluate.dependency import dependency as verb
+    from unskew.dependency import dependency as verb
     from unskew.report.text import dependency_table
 
     found = verb(

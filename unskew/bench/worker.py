@@ -60,7 +60,7 @@ def work(task: dict[str, Any], place: Path, columns: list[str], split: str, shar
 
 def _dependency(source: str, settings: dict[str, str], asked: dict[str, Any]) -> dict[str, Any]:
     from unskew import config
-    from unskew.evaluate.dependency import dependency
+    from unskew.dependency import dependency
 
     rates = config.numbers(settings.pop("rates", "0.25,0.5,0.75"), "rates")
     return dependency(source, phi=settings.pop("phi"), rates=rates, settings=settings, **asked)

@@ -25,6 +25,7 @@ from unskew.measure.bias_dependency import beta_of, subsets
 from unskew.records import Table
 from unskew.repair._run import repair
 from unskew.train.run import train
+from unskew.verbs import callable_module
 
 
 def dependency(
@@ -97,3 +98,6 @@ def dependency(
 
 def _weighed(data: DataSet, table: Table, split: str) -> bool:
     return data.has(split) and bool(torch.isin(data.rows(split), table.index).all())
+
+
+callable_module(__name__, dependency)  # unskew.dependency(...)
