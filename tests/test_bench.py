@@ -89,6 +89,23 @@ WRONG = {
 }
 
 
+WRONG |= {
+    "seeds = 2\n": ("seeds = 0\n", "toy.toml:8: seeds must be at least 1, got 0"),
+    'columns = { plain = "acc %" }': ('columns = ["plain"]', "toy.toml:4: columns must be a table, got ['plain']"),
+    "vars = { rows = 300 }": ('vars = "x"', "toy.toml:9: vars must be a table, got 'x'"),
+    'source = "toy': ('source = ""\n# "toy', "[data.toy] has no source"),
+    "[settings]\n": (
+        'baseline = "erv"\n[settings]\n',
+        "toy.toml:5: baseline 'erv' is no method of the suite; did you mean 'erm'",
+    ),
+    'model = "mlp"': ('model = "mlp"\nsettings = { model = { hiden = 3 } }', "unknown setting 'model.hiden'"),
+    'title = "Toy"\n': ('title = "Toy"\nevaluate = true\n', "toy.toml:3: evaluate must be a table, got True"),
+    "# A suite for tests.\n": ('evaluate = { temporal = "x" }\n', "evaluate.temporal must be true or false, got 'x'"),
+    "# A suite": ('evaluate = { textures = "nosuch" }\n# A suite', "no representation 'nosuch'"),
+    "# A": ("evaluate = { shared_classes = true }\n# A", "shared_classes is for another source"),
+}
+
+
 @pytest.mark.parametrize("part", WRONG)
 def test_a_wrong_suite_is_refused_before_anything_starts(suite, tmp_path, part):
     now, said = WRONG[part]
@@ -148,8 +165,16 @@ def test_a_suite_that_grew_keeps_its_results_and_one_that_changed_does_not(suite
     suite.write_text(GOOD + "[method.reweight]\nsettings = { train = { steps = 5 } }\n")
     assert package.bench(str(suite), out=out, seeds=1, only=["erm"])["done"] == 1
     assert (out / "results" / "toy-s0-erm.json").stat().st_mtime_ns == stamp
+    suite.write_text(GOOD.replace('plain = "acc %"', 'plain = "acc %", class_balanced = ""'))  # judged again, not trained again
+    log = (out / "runs" / "toy-s0-erm" / "run" / "log.jsonl").stat().st_mtime_ns
+    table = package.bench(str(suite), out=out, seeds=1, only=["erm"])["table"]
+    assert all(row["mean"] is not None for row in table)
+    assert (out / "runs" / "toy-s0-erm" / "run" / "log.jsonl").stat().st_mtime_ns == log
     suite.write_text(GOOD.replace("rows = 300", "rows = 200"))
     with pytest.raises(UserError, match=r"toy-s0-erm.json was made with another source; choose another --out"):
+        package.bench(str(suite), out=out, seeds=1, only=["erm"])
+    suite.write_text('split = "val"\n' + GOOD)
+    with pytest.raises(UserError, match=r"toy-s0-erm.json was made with another split"):
         package.bench(str(suite), out=out, seeds=1, only=["erm"])
 
 

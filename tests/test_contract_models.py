@@ -175,6 +175,12 @@ def test_weights_of_another_network_are_refused(tmp_path):
     torch.save(maker("resnet", {"width": 8}, (3, 32, 32), 10)().state_dict(), tmp_path / "w.pth")
     with pytest.raises(UserError, match=r"conv1\.weight has shape \(8, 3, 7, 7\), the network's is \(64, 3, 7, 7\)"):
         load()
+    (tmp_path / "w.pth").write_bytes(b"")
+    with pytest.raises(UserError, match="not a state dict that can be opened safely"):
+        load()
+    torch.save({1: torch.zeros(2)}, tmp_path / "w.pth")
+    with pytest.raises(UserError, match="holds no state dict"):
+        load()
     torch.save([1, 2], tmp_path / "w.pth")
     with pytest.raises(UserError, match="holds no state dict"):
         load()

@@ -4,10 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import unskew as package
 from unskew.errors import UserError
 from unskew.measure import cluster_accuracy, cross_dataset, texture_clusters
+from unskew.records import Run, Table
 from unskew.report.text import group_table
 from unskew.representations._base import compute, spec
 
@@ -109,9 +111,42 @@ def test_dependency_needs_a_representation_and_a_split_that_is_weighed(tmp_path,
     source, training = "colored-mnist:base=digits,ratio=0.9,protocol=pgd", {"train.steps": 2}
     with pytest.raises(UserError, match="gives the test split no weights"):
         package.dependency(source, phi="color", out=tmp_path / "t", split="test", settings=training)
-    with pytest.raises(UserError, match="name with --phi"):
-        package.dependency(source, phi="", out=tmp_path / "t")
+    for wrong, said in (
+        ({"phi": ""}, "name with --phi"),
+        ({"phi": "nosuch"}, "no representation 'nosuch'"),
+        ({"rates": (0.5, 1.5)}, "keep rates must lie between 0 and 1"),
+        ({"rates": (0.5, 0.5)}, "and differ"),
+        ({"method": "jtt"}, "no method 'jtt'"),
+        ({"settings": {"nosuch": 1}}, "unknown setting 'method.nosuch'"),
+    ):
+        with pytest.raises(UserError, match=said):
+            package.dependency(source, **{"phi": "color", "out": tmp_path / "early", **wrong})
+    assert not (tmp_path / "early").exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="is no dependency"):
+        package.dependency(source, phi="color", out=tmp_path / "file")
     words = ["dependency", CLIPS, "--phi", "frame", "--model", "resnet", "--rates", "0.5", "--out", str(tmp_path / "clips")]
     words += ["model.kind=2d", "repair.epochs=5", *(f"{k}={v}" for k, v in NARROW.items()), "--json"]
     clips = json.loads(unskew(*words).stdout)
     assert clips["temporal"]["repaired"]["0.5"]["value"] == pytest.approx(0, abs=1e-5)
+
+
+def test_a_representation_with_several_settings_and_images_that_cannot_be_read(tmp_path):
+    rng = np.random.default_rng(0)
+    for k in range(60):
+        place = tmp_path / "png" / "ab"[k % 2]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (16, 16, 3), dtype=np.uint8)).save(place / f"{k}.png")
+        if k % 10 == 0:
+            (place / f"{k}.png").write_bytes(b"broken")
+    asked = {"repair.epochs": 2, "train.steps": 2, "train.batch": 16, "data.max_bad": 0.5}
+    phi = "layer:model=resnet,net.width=4,at=layer1,gram=true"
+    found = package.dependency(tmp_path / "png", phi=phi, out=tmp_path / "d", model="mlp", rates=(0.5,), settings=asked)
+    assert found["phi"] == phi
+    rows = Run(tmp_path / "d" / "repaired-0.5").config["facts"]["rows"]
+    random = Run(tmp_path / "d" / "random-0.5").config["facts"]["rows"]
+    assert abs(rows - random) <= 6
+    table = Table.read(tmp_path / "d" / "weights.parquet")
+    assert int(table.column("score").isnan().sum()) == 6  # they have no score, and are in no subset
+    with pytest.raises(UserError, match="no places for a Gram matrix"):
+        package.dependency(tmp_path / "png", phi="layer:model=resnet,net.width=4,gram=true", out=tmp_path / "e", settings=asked)

@@ -60,7 +60,7 @@ def test_denoise_comes_before_any_method(tmp_path):
     assert run.config["data"]["rows"]["dropped"] == dropped
     assert Run(tmp_path / "run-first").config["data"]["rows"]["dropped"] == dropped
     package.evaluate(run)  # reads its data again, by itself
-    with pytest.raises(UserError, match="what can stand before a method is denoise or balance"):
+    with pytest.raises(UserError, match="what can stand before a method is one of denoise or balance"):
         package.train(SOURCE, "repair+erm", out=tmp_path / "x")
     with pytest.raises(UserError, match="another source"):
         package.train("toy", "erm", out=tmp_path / "x", settings={"data.keep": str(tmp_path / "run-clean.parquet")})
@@ -77,6 +77,17 @@ def test_balance_before_a_method(tmp_path):
     women, men = (data.y[kept][data.bias[kept, 0] == value].sum(0) for value in (0, 1))
     assert bool((torch.maximum(women, men) <= 1.5 * torch.minimum(women, men)).all())
     assert run.config["facts"]["rows"] == len(kept)
+
+
+def test_what_is_wrong_behind_a_prefix_is_told_before_the_repair(tmp_path):
+    for method, settings, said in (
+        ("balance+nosuch", {}, "no method 'nosuch'"),
+        ("balance+erm", {"nosuch": 1}, "unknown setting 'method.nosuch'"),
+        ("balance+denoise+erm", {}, "what can stand before a method is one of"),
+    ):
+        with pytest.raises(UserError, match=said):
+            package.train(SOURCE, method, out=tmp_path / "x", settings=settings)
+    assert not list(tmp_path.iterdir())
 
 
 def test_aflite_keeps_some_rows_and_trains_on_those(tmp_path):
@@ -115,6 +126,16 @@ def test_repair_with_all_rows_draws_them_by_weight(tmp_path):
         package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "x", settings=SHORT | {"epochs": "2"})
     short = SHORT | {"strategy": "weights", "lr_weights": "5"}
     package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "net", settings=short)
+    before = (tmp_path / "net-weights.parquet").read_bytes()
+    with pytest.raises(UserError, match="holds another run"):
+        package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "net", settings=short | {"strategy": "class_rank"})
+    assert (tmp_path / "net-weights.parquet").read_bytes() == before
+    with pytest.raises(UserError, match="is not a run of repair_game on this source"):
+        package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "x", settings=SHORT | {"game": str(tmp_path / "run")})
+    with pytest.raises(UserError, match="leave out phi and lr_weights"):
+        package.train(SOURCE, "repair", out=tmp_path / "x", settings={"game": str(tmp_path / "net-game"), "phi": "color"})
+    with pytest.raises(UserError, match=r"leave out train\.weights"):
+        package.train(SOURCE, "repair", out=tmp_path / "x", settings={"strategy": "weights", "train.weights": "loss"})
     game = Table.read(tmp_path / "net-weights.parquet")
     assert torch.equal(game.column("weight"), game.column("score"))
     assert Run(tmp_path / "net-game").config["config"]["method"]["lr_weights"] == 5

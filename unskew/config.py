@@ -195,6 +195,21 @@ def flat(cfg: Any) -> dict[str, Any]:
     return dataclasses.asdict(cfg)
 
 
+def whole_names(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Names with settings that were cut at their commas, put together again.
+
+    >>> whole_names(("color", "layer:model=resnet", "net.depth=50", "texture"))
+    ('color', 'layer:model=resnet,net.depth=50', 'texture')
+    """
+    names: list[str] = []
+    for part in parts:
+        if names and "=" in part and ":" not in part.partition("=")[0]:
+            names[-1] += f",{part}"
+        else:
+            names.append(part)
+    return tuple(names)
+
+
 def numbers(text: str, name: str) -> tuple[float, ...]:
     """Numbers separated by commas.
 

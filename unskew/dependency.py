@@ -21,9 +21,11 @@ from unskew.evaluate.predict import predict
 from unskew.evaluate.run import trained_method
 from unskew.evaluate.temporal import temporal_structure
 from unskew.files import write_json
-from unskew.measure.bias_dependency import beta_of, subsets
+from unskew.measure.bias_dependency import beta_of, check_rates, subsets
 from unskew.records import Table
 from unskew.repair._run import repair
+from unskew.representations._base import spec
+from unskew.stages import check_training
 from unskew.train.run import train
 from unskew.verbs import callable_module
 
@@ -49,26 +51,33 @@ def dependency(
     """
     if not phi:
         raise UserError("dependency: name with --phi what the shortcut is read from, such as color or frame")
+    check_rates(rates)
     out, given = Path(out), dict(settings or {})
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not list(out.glob("*weights.parquet*"))):
+        raise UserError(f"{out} exists and is no dependency; choose another --out")
     weighing = {k.removeprefix("repair."): v for k, v in given.items() if k.startswith("repair.")}
     training = {k: v for k, v in given.items() if not k.startswith("repair.")}
     reading = {k: v for k, v in training.items() if k.startswith("data.") and k != "data.augment"}
     if not set(weighing).isdisjoint({"phi", "strategy"}):
         raise UserError("dependency: the repair's phi and strategy are its own; name the representation with --phi")
+    spec(phi)
+    check_training(method, model, training, one_stage=True)  # what is wrong is told before the work
     table = repair(
         source, "repair", out=out / "weights.parquet", seed=seed, device=device, command=command,
         settings=reading | weighing | {"phi": phi, "strategy": "weights"},
     ).table  # fmt: skip
     data = load(source, **{k.removeprefix("data."): v for k, v in reading.items()})
+    readable = torch.isfinite(table.column("score"))  # rows that cannot be read have no score
+    weighed, score = table.index[readable], table.column("score")[readable]
     split = split or ("test" if _weighed(data, table, "test") else "val")
-    if not _weighed(data, table, split):
+    if split not in data.splits or not _weighed(data, table, split):
         raise UserError(
             f"dependency: the repair gives the {split} split no weights; choose a split that is drawn as the training rows are"
         )
     right: dict[tuple[str, float], float] = {}
     temporal: dict[str, dict[str, Any]] = {"random": {}, "repaired": {}}
-    for (kind, rate), places in subsets(table.column("score"), data.y[table.index], rates=rates, seed=seed).items():
-        kept = table.index[places]
+    for (kind, rate), places in subsets(score, data.y[weighed], rates=rates, seed=seed).items():
+        kept = weighed[places]
         rows, judged = (kept[data.split[kept] == data.splits.index(name)] for name in ("train", split))
         if not len(rows) or not len(judged):
             raise UserError(

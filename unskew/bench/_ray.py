@@ -26,7 +26,7 @@ def on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str
     if started_here:
         _check_address(address)
         ray.init(address=address or None, log_to_driver=False, configure_logging=False)
-    columns, split = list(suite.table["columns"]), suite.table.get("split", "test")
+    columns = list(suite.table["columns"])
     run = ray.remote(num_cpus=1, max_retries=RETRIES)(_remote)
     folders: dict[str, Any] = {}  # of shared runs, packed, by id
     failed: list[str] = []
@@ -43,7 +43,7 @@ def on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str
                         continue
                     shared = {need.rpartition("-shared-")[2]: folders[need] for need in task.needs}
                     shown.started(task)
-                    waiting[run.remote(task.json(), columns, split, list(shared), *shared.values())] = task
+                    waiting[run.remote(task.json(), columns, list(shared), *shared.values())] = task
                 while waiting:
                     (done,), _ = ray.wait(list(waiting), num_returns=1)
                     task = waiting.pop(done)
@@ -76,9 +76,7 @@ def _check_address(address: str) -> None:
         raise UserError(f"--address {address}: no Ray cluster answers there ({error.strerror or error})") from None
 
 
-def _remote(
-    task: dict[str, Any], columns: list[str], split: str, names: list[str], *packed: bytes
-) -> tuple[dict[str, Any], bytes]:
+def _remote(task: dict[str, Any], columns: list[str], names: list[str], *packed: bytes) -> tuple[dict[str, Any], bytes]:
     """Work in a folder of the worker's own; a shared run's folder travels as bytes."""
     import torch
 
@@ -90,7 +88,7 @@ def _remote(
         for name, folder in zip(names, packed, strict=True):
             shared[name] = str(_unpacked(folder, Path(scratch) / f"shared-{name}"))
         place = Path(scratch) / "run"
-        found = work(task, place, columns, split, shared)
+        found = work(task, place, columns, shared)
         return found, _packed(place) if task["shared"] else b""
 
 

@@ -29,16 +29,23 @@ import polars as pl
 from unskew import config, registry
 from unskew.data._sources import pieces
 from unskew.errors import UserError, suggest
+from unskew.measure.bias_dependency import check_rates
 from unskew.measure.leakage import Attack
-from unskew.stages import BEFORE
-from unskew.train.run import read_settings
+from unskew.representations._base import spec
+from unskew.stages import check_training
 
 HERE = Path(__file__).parent
 TOP = {
     *("title", "published", "seeds", "columns", "baseline", "split", "leakage", "evaluate"),
     *("settings", "scale", "data", "shared", "method"),
 }
-QUESTIONS = {"leakage", "attack", "temporal", "textures", "on", "shared_classes"}  # of evaluate
+QUESTIONS = {"leakage": bool, "attack": dict, "temporal": bool, "textures": str, "on": str, "shared_classes": bool}  # of evaluate
+TYPES: dict[str, tuple[type, ...]] = {
+    "title": (str,), "published": (str,), "seeds": (int,), "columns": (dict,), "baseline": (str,), "settings": (dict,),
+    "scale": (dict,), "data": (dict,), "shared": (dict,), "method": (dict, str), "split": (str,), "leakage": (bool,),
+    "evaluate": (dict,), "vars": (dict,), "only": (list,), "source": (str,), "at": (dict,), "model": (str,), "published_at": (str,),
+}  # fmt: skip
+WORDS = {str: "text", int: "a whole number", dict: "a table", list: "a list", bool: "true or false"}
 NUMBERS = {"beta", "temporal.value"}  # figures that are no shares: shown as they are, not in per cent
 PARTS = {
     "scale": {"seeds", "settings", "vars", "only", "evaluate"},
@@ -64,6 +71,7 @@ class Task:
     needs: tuple[str, ...] = ()  # ids of shared runs
     shared: bool = False
     judging: dict[str, Any] = dataclasses.field(default_factory=dict)  # what evaluate is asked beside accuracy
+    split: str = "test"  # judged
 
     def json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -127,18 +135,10 @@ def read(named: str) -> Suite:
 
 
 def _check_keys(suite: Suite) -> None:
-    for key in suite.table:
+    for key, value in suite.table.items():
         if key not in TOP:
             raise suite.wrong(f"unknown entry {key!r}{suggest(key, TOP)}", key)
-    for table in (suite.table, *suite.part("scale").values()):
-        asked = table.get("evaluate", {})
-        for key in asked:
-            if key not in QUESTIONS:
-                raise suite.wrong(f"evaluate has an unknown entry {key!r}{suggest(key, QUESTIONS)}", "evaluate", key)
-        try:
-            config.build(Attack, asked.get("attack", {}), "attack.")
-        except UserError as error:
-            raise suite.wrong(str(error), "evaluate", "attack") from None
+        _check_type(suite, key, value, TYPES[key], key)
     for kind, allowed in PARTS.items():
         for name, entry in suite.part(kind).items():
             if not isinstance(entry, dict):
@@ -148,11 +148,36 @@ def _check_keys(suite: Suite) -> None:
                     raise suite.wrong(
                         f"[{kind}.{name}] has an unknown entry {key!r}{suggest(key, allowed)}", f"[{kind}.{name}", key
                     )
+                _check_type(suite, key, entry[key], TYPES[key], f"[{kind}.{name}", key)
+    for table in (suite.table, *suite.part("scale").values()):
+        asked = table.get("evaluate", {})
+        for key in asked:
+            if key not in QUESTIONS:
+                raise suite.wrong(f"evaluate has an unknown entry {key!r}{suggest(key, QUESTIONS)}", "evaluate", key)
+            _check_type(suite, f"evaluate.{key}", asked[key], (QUESTIONS[key],), "evaluate", key)
+        try:
+            config.build(Attack, asked.get("attack", {}), "attack.")
+        except UserError as error:
+            raise suite.wrong(str(error), "evaluate", "attack") from None
+    for name, entry in suite.part("data").items():
+        if not entry.get("source"):
+            raise suite.wrong(f"[data.{name}] has no source", f"[data.{name}")
     for kind in ("data", "method", "scale"):
         if not suite.part(kind):
             raise suite.wrong(f"a suite needs at least one [{kind}.NAME]")
     if not suite.table.get("columns"):
         raise suite.wrong("a suite needs columns: which figures of evaluate are reported")
+    baseline = suite.table.get("baseline", "")
+    if baseline and baseline not in suite.part("method"):
+        raise suite.wrong(f"baseline {baseline!r} is no method of the suite{suggest(baseline, suite.part('method'))}", "baseline")
+
+
+def _check_type(suite: Suite, name: str, value: Any, types: tuple[type, ...], *words: str) -> None:
+    # In Python true is a number, in a suite it is not.
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        raise suite.wrong(f"{name} must be {' or '.join(WORDS[t] for t in types)}, got {value!r}", *words)
+    if name == "seeds" and isinstance(value, int) and value < 1:
+        raise suite.wrong(f"seeds must be at least 1, got {value}", *words)
 
 
 def plan(
@@ -249,7 +274,7 @@ def _runs(
                 source=_filled(suite, entry.get("source", ""), values, data),
                 method=str(own.get("method", name)), model=str(own.get("model", entry.get("model", ""))),
                 settings={k: v if "{shared." in v else _filled(suite, v, values, name) for k, v in settings.items()},
-                needs=needs, shared=kind == "shared", judging=judging,
+                needs=needs, shared=kind == "shared", judging=judging, split=suite.table.get("split", "test"),
             )  # fmt: skip
             if kind == "shared":
                 paths[name] = tag
@@ -275,7 +300,7 @@ def _settings(table: dict[str, Any]) -> dict[str, str]:
 def _filled(suite: Suite, text: str, values: dict[str, str], where: str) -> str:
     try:
         return text.format(**values)
-    except (KeyError, IndexError, ValueError) as error:
+    except (KeyError, IndexError, ValueError, AttributeError) as error:
         raise suite.wrong(f"{text!r}: no value for {error}; there are {', '.join(values)}", where) from None
 
 
@@ -294,9 +319,7 @@ def _check(suite: Suite, tasks: list[Task]) -> None:
         except UserError as error:
             raise suite.wrong(f"{task.source}: {error}", f"[data.{task.data}") from None
         try:
-            check_method(task.method, task.settings)
-            if task.model:
-                registry.load("models", task.model)
+            _check_run(task)
         except UserError as error:
             kind = "shared" if task.shared else "method"
             raise suite.wrong(str(error), f"[{kind}.{task.name}") from None
@@ -323,34 +346,26 @@ def check_on_disk(tasks: list[Task]) -> None:
                 module.listing(config.build(module.Config, config.words(list(pieces(settings)))))
 
 
-def check_method(name: str, settings: dict[str, str]) -> None:
-    """A wrong name or setting of a method, of one stage or several, is told now."""
+def _check_run(task: Task) -> None:
+    """Method, network and what is asked of evaluate, whatever is named there and wrong."""
+    name, settings = task.method, {k: v for k, v in task.settings.items() if "{shared." not in v}
     if name == "dependency":
         if not settings.get("phi"):
             raise UserError("method dependency needs the setting phi: what the shortcut is read from")
-        name, settings = "erm", {k: v for k, v in settings.items() if k not in ("phi", "rates") and not k.startswith("repair.")}
-    first, plus, rest = name.partition("+")
-    if plus:
-        if first not in BEFORE:
-            raise UserError(f"method {name!r}: what can stand before a method is {' or '.join(BEFORE)}")
-        cleaning = {k.removeprefix(f"{first}."): v for k, v in settings.items() if k.startswith(f"{first}.")}
-        own = {k: v for k, v in cleaning.items() if k.partition(".")[0] not in ("data", "optim", "train", "select", "model")}
-        config.build(registry.load("repairs", first).Config, own, f"{first}.")
-        name, settings = rest, {k: v for k, v in settings.items() if not k.startswith(f"{first}.")}
-    known = read_settings({k: v for k, v in settings.items() if "{shared." not in v})
-    if name in registry.names("stages"):
-        kind = "stages"
-    elif name in registry.names("methods") or "." in name:
-        kind = "methods"
-    else:
-        raise UserError(f"no method {name!r}{suggest(name, [*registry.names('methods'), *registry.names('stages')])}")
-    module = registry.load(kind, name)
-    if kind == "stages":
-        config.build(module.Config, known.method, "method.")
-    else:
-        from unskew.methods._make import method_class
-
-        config.build(method_class(name).Config, known.method, "method.")
+        spec(settings["phi"])
+        check_rates(config.numbers(settings.get("rates", "0.5"), "rates"))
+        weighing = {k.removeprefix("repair."): v for k, v in settings.items() if k.startswith("repair.")}
+        config.build(registry.load("repairs", "repair").Config, weighing, "repair.")
+        settings = {k: v for k, v in settings.items() if k not in ("phi", "rates") and not k.startswith("repair.")}
+        name = "erm"
+    check_training(name, task.model, settings)
+    judging = task.judging
+    if judging.get("textures"):
+        spec(judging["textures"])
+    if judging.get("on"):
+        _check_source(judging["on"])
+    if judging.get("shared_classes") and not judging.get("on"):
+        raise UserError("evaluate: shared_classes is for another source: name it with on")
 
 
 def shown(figure: str, value: float) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 
 from unskew import progress
 from unskew.bench._live import board
-from unskew.bench._report import report
+from unskew.bench._report import COST, report
 from unskew.bench._suite import Suite, Task, check_on_disk, plan, read
 from unskew.errors import UserError
 from unskew.files import write_json
@@ -49,7 +49,7 @@ def bench(
     _claim(out, asked, scale, settings or {})
     for folder in ("runs", "results", "tasks"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    left = [t for t in tasks if not _has_result(out, t)]
+    left = [t for t in tasks if not _has_result(out, t, asked.table["columns"])]
     progress.say(f"{asked.name}, {scale}: {len(tasks)} runs, {len(tasks) - len(left)} of them done before")
     if on == "local":
         failed = _locally(asked, left, out, workers or len(os.sched_getaffinity(0)))
@@ -75,8 +75,11 @@ def again(out: str | Path, command: str = "") -> dict[str, Any]:
     return {**report(asked, tasks, out, asked.published(), there["scale"], command), "failed": []}
 
 
-def _has_result(out: Path, task: Task) -> bool:
-    """Whether this very run was made before; a result of the same name but other settings stops the bench."""
+def _has_result(out: Path, task: Task, columns: Iterable[str]) -> bool:
+    """Whether this very run was made before; a result of the same name but other settings stops the bench.
+
+    A run that lacks a figure, of a column that is new, is judged again; what it has trained is there.
+    """
     path = result_path(out, task)
     if not path.is_file():
         return False
@@ -84,7 +87,7 @@ def _has_result(out: Path, task: Task) -> bool:
     different = [key for key, value in asked.items() if key in there and there[key] != value]
     if different:
         raise UserError(f"{path} was made with another {', '.join(different)}; choose another --out, or delete that file")
-    return True
+    return task.shared or all(name in there["figures"] for name in columns if name != COST)
 
 
 def result_path(out: Path, task: Task) -> Path:
@@ -107,7 +110,6 @@ def request(suite: Suite, task: Task, out: Path) -> Path:
             "place": str(run_path(out, task.id)),
             "result": str(result_path(out, task)),
             "columns": list(suite.table["columns"]),
-            "split": suite.table.get("split", "test"),
             "shared": shared,
         },
     )

@@ -16,7 +16,7 @@ from unskew.files import write_json
 from unskew.records import Run
 
 
-def work(task: dict[str, Any], place: Path, columns: list[str], split: str, shared: dict[str, str]) -> dict[str, Any]:
+def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str, str]) -> dict[str, Any]:
     """Train, judge, and give what is reported. Given again after an interruption, the training goes on where it stopped."""
     settings = dict(task["settings"])
     for key, value in settings.items():
@@ -51,7 +51,7 @@ def work(task: dict[str, Any], place: Path, columns: list[str], split: str, shar
 
             questions = dict(task["judging"])
             attack = Attack(**questions.pop("attack")) if "attack" in questions else None
-            metrics = evaluate(made, split=split, attack=attack, **questions).metrics
+            metrics = evaluate(made, split=task["split"], attack=attack, **questions).metrics
             found["figures"] = {name: _figure(metrics, made, name) for name in figures}
         else:
             found["figures"] = {name: float(_inside(made, name)) for name in figures}
@@ -98,7 +98,7 @@ def _inside(table: Any, name: str) -> Any:
 
 def main(asked: Path) -> None:
     request = json.loads(asked.read_text(encoding="utf-8"))
-    found = work(request["task"], Path(request["place"]), request["columns"], request["split"], request["shared"])
+    found = work(request["task"], Path(request["place"]), request["columns"], request["shared"])
     write_json(Path(request["result"]), found)
 
 

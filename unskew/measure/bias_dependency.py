@@ -48,11 +48,17 @@ def subsets(
     weights, y = torch.as_tensor(weights), torch.as_tensor(y)
     if len(weights) != len(y):
         raise UserError(f"{len(weights)} weights for {len(y)} labels")
-    if not rates or not all(0 < r < 1 for r in rates):
-        raise UserError(f"keep rates must lie between 0 and 1, got {tuple(rates)}")
+    check_rates(rates)
+    if not bool(torch.isfinite(weights).all()):
+        raise UserError(f"weights must be finite; row {int((~torch.isfinite(weights)).nonzero()[0])} is not")
     chance = torch.rand(len(y), generator=stream(seed, "bias dependency"))
     scores = {"random": chance, "repaired": weights}
     return {(kind, rate): top_within_classes(score, y, rate) for kind, score in scores.items() for rate in rates}
+
+
+def check_rates(rates: Sequence[float]) -> None:
+    if not rates or not all(0 < r < 1 for r in rates) or len({f"{r:g}" for r in rates}) < len(rates):
+        raise UserError(f"keep rates must lie between 0 and 1 and differ, got {tuple(rates)}")
 
 
 def beta_of(accuracy: Mapping[tuple[str, float], float]) -> BiasDependency:

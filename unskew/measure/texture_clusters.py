@@ -30,6 +30,8 @@ def texture_clusters(features: Tensor, clusters: int = 9, seeds: Sequence[int] =
     flat = torch.as_tensor(features).reshape(len(features), -1).float()
     if len(flat) < clusters:
         raise UserError(f"{len(flat)} rows cannot make {clusters} clusters")
+    if not bool(torch.isfinite(flat).all()):
+        raise UserError(f"features have NaN or infinity; the first is row {int((~torch.isfinite(flat)).any(1).nonzero()[0])}")
     flat = torch.nn.functional.normalize(flat, dim=1)
     found = [
         MiniBatchKMeans(n_clusters=clusters, batch_size=1024, random_state=seed, n_init=3).fit_predict(flat.numpy())

@@ -91,11 +91,16 @@ def read_state(path: Path) -> dict[str, Any]:
             return dict(load_file(path))
         found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # each reader has its own errors for a file that is not what it says
-        raise UserError(f"{path}: not a state dict that can be opened safely ({str(error).splitlines()[0][:120]})") from None
+        raise UserError(f"{path}: not a state dict that can be opened safely ({_reason(error)})") from None
     found = found.get("state_dict", found) if isinstance(found, dict) else found
-    if not isinstance(found, dict) or not all(isinstance(v, torch.Tensor) for v in found.values()):
+    if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(v, torch.Tensor) for k, v in found.items()):
         raise UserError(f"{path}: holds no state dict")
     return found
+
+
+def _reason(error: Exception) -> str:
+    first = (str(error).splitlines() or [""])[0][:120]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
 def _some(names: list[str]) -> str:

@@ -235,6 +235,8 @@ def _identity(
             "seed": seed,
             "splits": list(splits),
             "measure": list(measure),
+            # What a representation is made with may change behind its name: the weights of a network.
+            "behind": {name: state for name in (*getattr(cfg, "phi", ()), *measure) if (state := spec(name).state)},
         }
     )
     return found
@@ -246,7 +248,7 @@ def _claim(path: Path, identity: dict[str, Any], out: Path) -> Repaired | None:
         return None
     table = Table.read(path)
     there = table.made_by.get("identity")
-    if there != identity:
+    if there is None or {"behind": {}, **there} != identity:
         what = (
             "weights made from another source" if there and there["fingerprint"] != identity["fingerprint"] else "something else"
         )

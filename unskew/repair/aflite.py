@@ -31,6 +31,7 @@ import torch
 from torch import Tensor
 
 from unskew import checkpoint, progress
+from unskew.config import whole_names
 from unskew.errors import UserError
 from unskew.maths.softmax import fit_softmax
 from unskew.repair._base import Outcome, Work, one_class_per_row, unit_columns
@@ -55,6 +56,7 @@ class Config:
     decay: float | None = None  # weight decay of the classifiers; none: one over the rows of a fit
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "phi", whole_names(self.phi))
         if (
             self.models < 1
             or not 0 < self.train < 1

@@ -47,6 +47,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unskew import checkpoint, progress
+from unskew.config import whole_names
 from unskew.errors import UserError
 from unskew.repair._base import Outcome, Work, one_class_per_row, unit_columns
 from unskew.repair._select import check_kept, select
@@ -72,6 +73,7 @@ class Config:
     scale: Literal["auto", "none", "unit"] = "auto"  # auto: as they are for color:kind=max, else standardised
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "phi", whole_names(self.phi))
         if (self.epochs or 0) < 0 or self.batch < 1 or not 0 <= self.momentum < 1 or not 0 < self.keep <= 1:
             raise UserError("repair: epochs must not be negative, batch at least 1, momentum in [0, 1), keep in (0, 1]")
         if self.lr_estimator <= 0 or (self.lr_weights is not None and self.lr_weights <= 0):

@@ -54,14 +54,18 @@ class Spec:
         return bool(getattr(self.module, "CACHED", True))
 
     @property
+    def state(self) -> str:
+        """What its features depend on beside its settings, such as a file of weights; empty for most."""
+        found: str = self.module.state(self.cfg) if hasattr(self.module, "state") else ""
+        return found
+
+    @property
     def key(self) -> str:
         """Where its features are cached: changes with the settings and with the code that makes them."""
         with open(self.module.__file__ or "", "rb") as source:
             digest = hashlib.sha256(source.read())
         digest.update(repr(self.cfg).encode())
-        extra = getattr(self.module, "state", None)
-        if extra is not None:
-            digest.update(extra(self.cfg).encode())
+        digest.update(self.state.encode())
         return f"{self.name.partition(':')[0]}-{digest.hexdigest()[:16]}"
 
 

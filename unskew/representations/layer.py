@@ -12,14 +12,14 @@ Differs: nothing.
 
 import functools
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from unskew import checkpoint, engine
+from unskew import checkpoint, engine, registry
 from unskew.data._dataset import DataSet
 from unskew.data._loader import normalise
 from unskew.errors import UserError
@@ -70,7 +70,12 @@ def state(cfg: Config) -> str:
 def network(cfg: Config, weights: str, shape: tuple[int, ...], outputs: int) -> Any:
     """The network with its weights; `weights` tells one state of a run from another."""
     if cfg.model:
-        make = maker(cfg.model, cfg.net if cfg.pretrained else {**cfg.net, "pretrained": False}, shape, outputs)
+        given = dict(cfg.net)
+        if not cfg.pretrained:
+            given.pop("weights", None)
+            if "pretrained" in {f.name for f in fields(registry.load("models", cfg.model).Config)}:
+                given["pretrained"] = False
+        make = maker(cfg.model, given, shape, outputs)
         with torch.random.fork_rng():
             torch.manual_seed(seed_of(cfg.seed, "layer"))
             return make().eval()
@@ -100,6 +105,10 @@ def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
 
 def _read(made: Model, x: Tensor, cfg: Config) -> Tensor:
     h = made.features(x, cfg.at)
+    if h.ndim <= 2 and cfg.gram:
+        raise UserError(
+            f"layer {cfg.at or made.layers[-1]} has no places for a Gram matrix; name a map with at=, such as {made.layers[0]}"
+        )
     if h.ndim <= 2:
         return h.flatten(1)
     if not cfg.gram:

@@ -15,12 +15,14 @@ from unskew import config, registry
 from unskew.data._dataset import DataSet
 from unskew.data._sources import load
 from unskew.errors import UserError, suggest
+from unskew.methods._make import method_class
 from unskew.records import Run, Table
 from unskew.repair._run import repair as repair_rows
 from unskew.train.fit import TrainConfig
 from unskew.train.run import read_settings
 from unskew.train.run import train as train_once
 
+PARTS = ("data", "optim", "train", "select", "model")  # of a run's settings; the others are the method's
 BEFORE = {"denoise": "clean", "balance": "balanced"}  # repairs that can stand before a method, and what their table is called
 
 
@@ -31,7 +33,9 @@ class Stage:
     source: Any
     out: Path
     data: Callable[[], DataSet]  # the source, read
-    plan: TrainConfig  # epochs, batch and the rest of train.*
+    seed: int
+    given: dict[str, Any]  # settings of its runs, as the user gave them
+    plan: TrainConfig  # the same of train.*, with the defaults
     run: Callable[..., Run]  # run(place, "erm", weights=..., train__epochs=1) trains into the folder `place`
     repair: Callable[..., Table]  # repair(place, "gradients", {"k": 100}) makes the table `place`
 
@@ -80,9 +84,8 @@ def train(
     if weights is not None:
         raise UserError(f"method {method!r} makes its own weights; leave out --weights")
     out = Path(out).absolute()
-    parts = ("data", "optim", "train", "select", "model")
     given = dict(settings or {})
-    shared = {k: v for k, v in given.items() if k.partition(".")[0] in parts}
+    shared = {k: v for k, v in given.items() if k.partition(".")[0] in PARTS}
     own = {k.removeprefix("method."): v for k, v in given.items() if k not in shared}
     cfg = config.build(module.Config, own, "method.")
 
@@ -101,16 +104,42 @@ def train(
         reading = {k: v for k, v in reading.items() if k != "data.augment"}
         return repair_rows(source, which, out=place, model=model, seed=seed, device=device, settings=reading | given).table
 
-    made: Run = module.train(Stage(source, out, data, read_settings(shared).train, run, repair), cfg)
+    made: Run = module.train(Stage(source, out, data, seed, shared, read_settings(shared).train, run, repair), cfg)
     return made
+
+
+def check_training(name: str, model: str, settings: dict[str, Any], one_stage: bool = False) -> None:
+    """A wrong name or setting of a method, of one stage or several, or of a network, is told now."""
+    first, plus, rest = name.partition("+")
+    if plus and not one_stage:
+        _check_before(first, rest)
+        own = {k.removeprefix(f"{first}."): v for k, v in settings.items() if k.startswith(f"{first}.")}
+        own = {k: v for k, v in own.items() if k.partition(".")[0] not in PARTS}
+        config.build(registry.load("repairs", first).Config, own, f"{first}.")
+        name, settings = rest, {k: v for k, v in settings.items() if not k.startswith(f"{first}.")}
+    known = read_settings(settings)
+    kind = "stages" if name in registry.names("stages") and not one_stage else "methods"
+    if kind == "methods" and "." not in name and name.replace("-", "_") not in registry.names("methods"):
+        others = [] if one_stage else registry.names("stages")
+        raise UserError(f"no method {name!r}{suggest(name, [*registry.names('methods'), *others])}")
+    config.build(registry.load("stages", name).Config if kind == "stages" else method_class(name).Config, known.method, "method.")
+    if model:
+        config.build(registry.load("models", model).Config, known.model, "model.")
+
+
+def _check_before(first: str, rest: str) -> None:
+    if first not in BEFORE or not rest or "+" in rest:
+        raise UserError(
+            f"method {first}+{rest}: what can stand before a method is one of {' or '.join(BEFORE)}, as in denoise+lff"
+        )
 
 
 def _after_repair(
     source: Any, first: str, rest: str, *, out: str | Path, weights: Any, settings: dict[str, Any] | None, **more: Any
 ) -> Run:
     """denoise+METHOD, balance+METHOD: rows are left out first, and METHOD, of one stage or several, never sees them."""
-    if first not in BEFORE or not rest:
-        raise UserError(f"method {first}+{rest}: what can stand before a method is {' or '.join(BEFORE)}, as in denoise+lff")
+    _check_before(first, rest)
+    check_training(rest, more["model"], {k: v for k, v in (settings or {}).items() if not k.startswith(f"{first}.")})
     if weights is not None:
         raise UserError(f"{first}+ makes its own table; leave out --weights")
     given = dict(settings or {})

@@ -12,6 +12,7 @@ Differs: see the card of the repair.
 from dataclasses import dataclass
 from typing import Any
 
+from unskew.config import whole_names
 from unskew.errors import UserError
 from unskew.records import Run
 from unskew.stages import Stage
@@ -27,6 +28,7 @@ class Config:
     models: int = 64
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "phi", whole_names(self.phi))
         if self.epochs <= 0:
             raise UserError("aflite: epochs must be above 0")
 

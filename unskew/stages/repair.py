@@ -26,6 +26,7 @@ from typing import Literal
 import polars as pl
 import torch
 
+from unskew.config import whole_names
 from unskew.errors import UserError
 from unskew.evaluate.run import trained_method
 from unskew.records import Run, Table
@@ -44,10 +45,13 @@ class Config:
     epochs: int | None = None  # of the linear reader's game; none: the repair's own. A network's game has those of its training
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "phi", whole_names(self.phi))
         if not 0 < self.keep <= 1 or (self.lr_weights is not None and self.lr_weights <= 0):
             raise UserError("repair: keep must lie in (0, 1] and lr_weights be above 0")
         if self.epochs is not None and not self.phi:
             raise UserError("repair: epochs are of the game with phi; without it they are train.epochs")
+        if self.game and (self.phi or self.lr_weights is not None):
+            raise UserError("repair: game names a finished game; leave out phi and lr_weights, which are of one that is played")
 
 
 def train(stage: Stage, cfg: Config) -> Run:
@@ -55,6 +59,8 @@ def train(stage: Stage, cfg: Config) -> Run:
     if data.multi_label:
         raise UserError("repair needs one class per row, this task has several labels")
     drawn = {"train__weights": "sampler"} if cfg.strategy == "weights" else {}
+    if drawn and stage.plan.weights != "sampler" and "train.weights" in stage.given:
+        raise UserError("repair: strategy=weights draws rows by their weights; leave out train.weights")
     if cfg.phi:
         game = {k: v for k, v in {"lr_weights": cfg.lr_weights, "epochs": cfg.epochs}.items() if v is not None}
         given = {"phi": ",".join(cfg.phi), "strategy": cfg.strategy, "keep": cfg.keep, **game}
@@ -62,12 +68,17 @@ def train(stage: Stage, cfg: Config) -> Run:
     rows = data.rows("train")
     last = {"select__rule": "last", "select__patience": 0}
     speed = cfg.lr_weights or rate_of_weights(stage.plan, len(rows))
-    played = Run(Path(cfg.game)) if cfg.game else stage.run(stage.beside("game"), "repair_game", **last, lr_weights=speed)
+    if cfg.game:
+        played = Run(Path(cfg.game))
+        if played.config["config"]["method_name"] != "repair_game" or played.config["fingerprint"] != data.fingerprint:
+            raise UserError(f"game={cfg.game} is not a run of repair_game on this source")
+    else:
+        played = stage.run(stage.beside("game"), "repair_game", **last, lr_weights=speed)
     w = trained_method(played).get_buffer("omega").float().sigmoid()[rows]
     if cfg.strategy == "weights":
         weight = w
     else:
-        kept = select(w, data.y[rows], cfg.strategy, keep=cfg.keep)
+        kept = select(w, data.y[rows], cfg.strategy, keep=cfg.keep, seed=stage.seed)
         check_kept(kept, data.y[rows], data.classes, f"strategy={cfg.strategy}")
         weight = torch.zeros(len(rows))
         weight[kept] = 1
@@ -75,8 +86,9 @@ def train(stage: Stage, cfg: Config) -> Run:
         pl.DataFrame({"index": rows.numpy(), "weight": weight.numpy(), "score": w.numpy()}),
         {"name": "repair", "fingerprint": data.fingerprint, "run": str(played.path), "strategy": cfg.strategy},
     )
-    table.save(stage.beside("weights.parquet"))
-    return stage.run(stage.out, "erm", weights=table, **drawn)
+    made = stage.run(stage.out, "erm", weights=table, **drawn)
+    table.save(stage.beside("weights.parquet"))  # last: a request that is refused leaves the table of the run that is there
+    return made
 
 
 def rate_of_weights(plan: TrainConfig, rows: int) -> float:

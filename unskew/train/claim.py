@@ -46,7 +46,9 @@ def _filled(given: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
 def _difference(there: Any, ours: Any, name: str) -> str:
     """The first setting in which two records differ."""
     if isinstance(there, dict) and isinstance(ours, dict):
-        for key in sorted(set(there) | set(ours)):
+        for key in sorted(
+            set(there) | set(ours), key=lambda k: (not k.endswith("_name"), k)
+        ):  # a name says more than its settings
             if there.get(key) != ours.get(key):
                 return _difference(there.get(key), ours.get(key), f"{name}.{key}")
     return f"{name} is {there} there and {ours} here"
