@@ -16,8 +16,9 @@ from unskew.models._base import Adapter, maker
 from unskew.nn import guard_convolutions
 
 MODELS = [n for n in registry.names("models") if n != "timm"]  # an extra: make test-timm
-SHAPES = {"mlp": (6,), "convnet2": (3, 36, 36), "efficientnet-lite0": (3, 32, 32)}
-AT_RANDOM = {"efficientnet-lite0": {"pretrained": False}}  # its weights are fetched: benchmarks/fruit_probe.py
+SHAPES = {"mlp": (6,), "convnet2": (3, 36, 36), "efficientnet-lite0": (3, 32, 32), "vgg16": (3, 32, 32)}
+# Weights of the first are fetched (benchmarks/fruit_probe.py); the second is large.
+SETTINGS = {"efficientnet-lite0": {"pretrained": False}, "vgg16": {"width": 4}}
 
 
 def shape_for(name):
@@ -27,7 +28,7 @@ def shape_for(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_logits_layers_and_entering_in_the_middle(name):
     shape = shape_for(name)
-    model = maker(name, AT_RANDOM.get(name, {}), shape, 7)().eval()
+    model = maker(name, SETTINGS.get(name, {}), shape, 7)().eval()
     x = torch.randn(5, *shape)
     logits = model(x)
     assert logits.shape == (5, 7)
@@ -42,7 +43,7 @@ def test_logits_layers_and_entering_in_the_middle(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_every_parameter_gets_a_gradient_and_state_goes_round(name):
     shape = shape_for(name)
-    make = maker(name, AT_RANDOM.get(name, {}), shape, 3)
+    make = maker(name, SETTINGS.get(name, {}), shape, 3)
     model, other = make(), make()
     model(torch.randn(8, *shape)).square().sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
