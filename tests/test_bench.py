@@ -68,7 +68,7 @@ def test_the_plan_has_every_run_with_its_settings(suite):
 def test_a_method_asked_for_leaves_the_scales_data_sets_as_they_are():
     assert [t.id for t in plan(read("pgd-table1"), "smoke", only=["erm"])] == ["colored-mnist-0.99-s0-erm"]
     assert [t.id for t in plan(read("pgd-table1"), "smoke", only=["erm", "0.95"])] == ["colored-mnist-0.95-s0-erm"]
-    with pytest.raises(UserError, match="--only erv: pgd-table1 has no such method"):
+    with pytest.raises(UserError, match="only erv: pgd-table1 has no such method"):
         plan(read("pgd-table1"), "smoke", only=["erv"])
 
 
@@ -102,6 +102,13 @@ WRONG |= {
     'title = "Toy"\n': ('title = "Toy"\nevaluate = true\n', "toy.toml:3: evaluate must be a table, got True"),
     "# A suite for tests.\n": ('evaluate = { temporal = "x" }\n', "evaluate.temporal must be true or false, got 'x'"),
     "# A suite": ('evaluate = { textures = "nosuch" }\n# A suite', "no representation 'nosuch'"),
+    'plain = "acc %"': ('plian = "acc %"', "toy.toml:4: column 'plian' is no figure of evaluate; did you mean 'plain'"),
+    "columns = { plain": (
+        'columns = { "temporal.value" = "", plain',
+        "toy.toml:4: column 'temporal.value' needs evaluate = { temporal",
+    ),
+    "seeds = 2\nvars": ('seeds = 2\nonly = ["erv"]\nvars', "toy.toml:9: only erv: toy has no such method"),
+    "rows = 300": ('rows = 300, a = "{b}", b = "{a}"', "toy.toml:9: a names vars that name others in turn, or each other"),
     "# A": ("evaluate = { shared_classes = true }\n# A", "shared_classes is for another source"),
 }
 
@@ -276,6 +283,21 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(suite, tmp_path):
     assert found["failed"] == ["toy-s0-pgd"]
     assert found["done"] == 1
     assert "takes images" in (tmp_path / "out" / "tasks" / "toy-s0-pgd.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ('split = "tset"', "has no split 'tset'; did you mean 'test'"),
+        ("evaluate = { temporal = true }", "--temporal is for clips"),
+    ],
+)
+def test_what_the_data_cannot_answer_is_told_before_the_training(suite, tmp_path, asked, said):
+    suite.write_text(f"{asked}\n{GOOD}")
+    found = package.bench(str(suite), out=tmp_path / "out", seeds=1, only=["erm"])
+    assert found["failed"] == ["toy-s0-erm"]
+    assert said in (tmp_path / "out" / "tasks" / "toy-s0-erm.log").read_text()
+    assert not (tmp_path / "out" / "runs" / "toy-s0-erm" / "run").exists()
 
 
 def test_a_suite_asks_evaluate_for_more_and_may_hold_dependencies(tmp_path):

@@ -29,6 +29,8 @@ from unskew.stages import check_training
 from unskew.train.run import train
 from unskew.verbs import callable_module
 
+OWN = ("weights", "random-", "repaired-", "dependency.json")  # what its folder holds
+
 
 def dependency(
     source: Any,
@@ -53,7 +55,7 @@ def dependency(
         raise UserError("dependency: name with --phi what the shortcut is read from, such as color or frame")
     check_rates(rates)
     out, given = Path(out), dict(settings or {})
-    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not list(out.glob("*weights.parquet*"))):
+    if out.is_file() or (out.is_dir() and any(not p.name.strip(".").startswith(OWN) for p in out.iterdir())):
         raise UserError(f"{out} exists and is no dependency; choose another --out")
     weighing = {k.removeprefix("repair."): v for k, v in given.items() if k.startswith("repair.")}
     training = {k: v for k, v in given.items() if not k.startswith("repair.")}

@@ -16,6 +16,7 @@ from unskew.errors import UserError
 from unskew.files import replacing
 
 SMALL_GROUP = 30  # a group with fewer rows is marked wherever it is shown
+AVERAGES = ("plain", "class_balanced", "group_mean", "worst_group", "aligned", "conflicting", "unbiased")  # of Groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +199,7 @@ class Groups:
 
     def json(self) -> dict[str, Any]:
         """The JSON of `unskew evaluate`: fractions of one."""
-        averages = ("plain", "class_balanced", "group_mean", "worst_group", "aligned", "conflicting", "unbiased")
-        estimates: dict[str, Estimate] = {name: getattr(self, name) for name in averages}
+        estimates: dict[str, Estimate] = {name: getattr(self, name) for name in AVERAGES}
         return {
             **{name: e.value for name, e in estimates.items()},
             "intervals": {name: [e.low, e.high] for name, e in estimates.items()},

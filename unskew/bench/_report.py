@@ -10,7 +10,7 @@ import polars as pl
 from markupsafe import Markup
 
 from unskew import __version__
-from unskew.bench._suite import NUMBERS, Suite, Task, shown
+from unskew.bench._suite import COST, NUMBERS, Suite, Task, shown
 from unskew.files import replacing, write_json, write_text
 from unskew.report.html import environment, style
 
@@ -19,7 +19,6 @@ SCHEMA = {
     "spread": pl.Float64, "published_mean": pl.Float64, "published_spread": pl.Float64, "difference": pl.Float64,
     "cost": pl.Float64,
 }  # fmt: skip
-COST = "cost"  # a column of this name is the ratio of seconds to the baseline's, not a figure of evaluate
 
 
 def report(

@@ -31,6 +31,7 @@ from unskew.data._sources import pieces
 from unskew.errors import UserError, suggest
 from unskew.measure.bias_dependency import check_rates
 from unskew.measure.leakage import Attack
+from unskew.records import AVERAGES
 from unskew.representations._base import spec
 from unskew.stages import check_training
 
@@ -46,6 +47,12 @@ TYPES: dict[str, tuple[type, ...]] = {
     "evaluate": (dict,), "vars": (dict,), "only": (list,), "source": (str,), "at": (dict,), "model": (str,), "published_at": (str,),
 }  # fmt: skip
 WORDS = {str: "text", int: "a whole number", dict: "a table", list: "a list", bool: "true or false"}
+FIGURES = {*AVERAGES, "f1_macro", "average_precision"}  # of evaluate's JSON, whatever it is asked
+ANSWERS = {  # parts of its JSON, and the question that each answers
+    "leakage": "leakage", "leakage_by_bias": "leakage", "temporal": "temporal", "textures": "textures",
+    "cross_dataset": "shared_classes",
+}  # fmt: skip
+COST = "cost"  # a column of this name is the ratio of seconds to the baseline's, not a figure of evaluate
 NUMBERS = {"beta", "temporal.value"}  # figures that are no shares: shown as they are, not in per cent
 PARTS = {
     "scale": {"seeds", "settings", "vars", "only", "evaluate"},
@@ -167,9 +174,26 @@ def _check_keys(suite: Suite) -> None:
             raise suite.wrong(f"a suite needs at least one [{kind}.NAME]")
     if not suite.table.get("columns"):
         raise suite.wrong("a suite needs columns: which figures of evaluate are reported")
+    _check_columns(suite)
     baseline = suite.table.get("baseline", "")
     if baseline and baseline not in suite.part("method"):
         raise suite.wrong(f"baseline {baseline!r} is no method of the suite{suggest(baseline, suite.part('method'))}", "baseline")
+
+
+def _check_columns(suite: Suite) -> None:
+    """Every column is a figure that evaluate will give. Whether a data set has the split that one names, its runs tell first of all."""
+    if any(entry.get("method", name) == "dependency" for name, entry in suite.part("method").items()):
+        return  # its columns are figures of another command's JSON
+    asked = {k for t in (suite.table, *suite.part("scale").values()) for k, v in t.get("evaluate", {}).items() if v}
+    asked |= {"leakage"} if suite.table.get("leakage") else set()
+    for name in suite.table["columns"]:
+        part, dot, figure = name.partition(".")
+        if dot and part in ANSWERS:
+            if ANSWERS[part] not in asked:
+                raise suite.wrong(f"column {name!r} needs evaluate = {{ {ANSWERS[part]} = ... }}", "columns", part)
+        elif (known := figure if dot else name) not in FIGURES | ({COST} if not dot else set()):
+            allowed = FIGURES | {COST} | set(ANSWERS)
+            raise suite.wrong(f"column {name!r} is no figure of evaluate{suggest(known, allowed)}", "columns", name)
 
 
 def _check_type(suite: Suite, name: str, value: Any, types: tuple[type, ...], *words: str) -> None:
@@ -201,7 +225,11 @@ def plan(
         if name not in chosen.get("vars", {}):
             raise UserError(f"--root {name}=...: {suite.name} at scale {scale} has {', '.join(chosen.get('vars', {})) or 'none'}")
     asked_seeds = _seeds(seeds) or range(int(chosen.get("seeds", suite.table.get("seeds", 1))))
-    asked, usual = _only(suite, list(only)), _only(suite, list(chosen.get("only", [])))
+    asked = _only(suite, list(only))
+    try:
+        usual = _only(suite, [str(word) for word in chosen.get("only", [])])
+    except UserError as error:
+        raise suite.wrong(str(error), f"[scale.{scale}", "only") from None
     wanted = {kind: asked[kind] or usual[kind] for kind in asked}  # a method asked for leaves the scale's data sets as they are
     tasks: list[Task] = []
     for data, entry in suite.part("data").items():
@@ -235,7 +263,7 @@ def _only(suite: Suite, words: list[str]) -> dict[str, set[str]]:
         kinds = [kind for kind, known in places.items() if word in known]
         if not kinds:
             raise UserError(
-                f"--only {word}: {suite.name} has no such method, data set or setting{suggest(word, set().union(*places.values()))}"
+                f"only {word}: {suite.name} has no such method, data set or setting{suggest(word, set().union(*places.values()))}"
             )
         found[kinds[0]].add(word)
     return found
@@ -249,6 +277,9 @@ def _runs(
     values["model"] = str(entry.get("model", ""))
     for _ in range(2):  # a var may name another, and that one {seed} or {at}
         values = {k: _filled(suite, v, values, "vars") for k, v in values.items()}
+    for name in chosen.get("vars", {}):
+        if "{" in values[name]:
+            raise suite.wrong(f"{name} names vars that name others in turn, or each other", f"[scale.{scale}", "vars")
     where = "-".join(filter(None, (data, at, f"s{seed}")))
     common = _settings(suite.table) | _settings(entry)
     questions = (

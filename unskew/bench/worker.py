@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew import __version__
-from unskew.bench._report import COST
+from unskew.bench._suite import ANSWERS, COST
 from unskew.errors import UserError, suggest
 from unskew.files import write_json
 from unskew.records import Run
@@ -23,6 +23,7 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
         for name, path in shared.items():
             settings[key] = settings[key].replace(f"{{shared.{name}}}", path)
         assert "{shared." not in settings[key], value
+    _check_data(task, settings, columns)
     started = time.perf_counter()
     asked = {"model": task["model"], "out": place, "seed": task["seed"]}
     if task["method"] == "dependency":
@@ -56,6 +57,23 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
         else:
             found["figures"] = {name: float(_inside(made, name)) for name in figures}
     return found
+
+
+def _check_data(task: dict[str, Any], settings: dict[str, str], columns: list[str]) -> None:
+    """What is asked of the data set beside its test split is there. Told before the training, not after it."""
+    splits = {task["split"], *(c.partition(".")[0] for c in columns if "." in c)} - {"test", *ANSWERS}
+    if task["shared"] or task["method"] == "dependency" or not (splits or task["judging"].get("temporal")):
+        return
+    from unskew import config
+    from unskew.data._sources import DataConfig, load
+    from unskew.evaluate.temporal import check_clips
+
+    reading = {k.removeprefix("data."): v for k, v in settings.items() if k.startswith("data.")}
+    data = load(task["source"], config.build(DataConfig, reading, "data."))
+    for split in splits:
+        data.rows(split)
+    if task["judging"].get("temporal"):
+        check_clips(data)
 
 
 def _dependency(source: str, settings: dict[str, str], asked: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from unskew.errors import UserError
 from unskew.evaluate.attack import LeakageConfig, leakage_of, predict_and_embed
 from unskew.evaluate.corrupt import accuracy_under
 from unskew.evaluate.predict import predict
-from unskew.evaluate.temporal import temporal_structure
+from unskew.evaluate.temporal import check_clips, temporal_structure
 from unskew.evaluate.texture import accuracy_by_texture
 from unskew.files import write_json
 from unskew.measure.cross_dataset import cross_dataset
@@ -164,8 +164,8 @@ def evaluate(
     if textures:
         spec(textures)  # a wrong name is told before the work
     data, known = (own_data(run), None) if on is None else other_data(run, on, shared_classes)
-    if temporal and len(data.shape) != 4:
-        raise UserError(f"--temporal is for clips; {data.name} has inputs of shape {data.shape}")
+    if temporal:
+        check_clips(data)
     method = trained_method(run)
     # A source without splits of its own is judged whole: none of its rows was trained on.
     rows = data.rows(split) if on is None or split not in data.carved else torch.arange(len(data))

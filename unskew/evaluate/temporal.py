@@ -14,6 +14,11 @@ from unskew.methods._base import Method
 from unskew.models._base import Model
 
 
+def check_clips(data: DataSet) -> None:
+    if len(data.shape) != 4:
+        raise UserError(f"--temporal is for clips; {data.name} has inputs of shape {data.shape}")
+
+
 def temporal_structure(method: Method, data: DataSet, index: Tensor, *, workers: int = 0) -> dict[str, Any]:
     """The temporal structure score of the last feature layer on these clips."""
     network = method.model
