@@ -115,6 +115,7 @@ def test_receptive_fields():
     assert seen(kind="bagnet-released") == (5, 5)
     assert seen((8, 3, 32, 32), kind="3d", width=4) == (19, 435, 435)
     assert seen((8, 3, 32, 32), kind="2d", width=4) == (1, 435, 435)
+    assert seen((8, 3, 32, 32), kind="difference", width=4) == (2, 435, 435)
     assert receptive_field(maker("rebias-conv", {}, (3, 28, 28), 10)()) == (25, 25)  # 1 + 4 (7 - 1)
     with pytest.raises(UserError, match="no convolution"):
         receptive_field(nn.Linear(3, 2))
@@ -139,6 +140,17 @@ def test_the_two_dimensional_network_cannot_see_time():
     torch.testing.assert_close(flat(x), flat(x.flip(1)))
     deep = maker("resnet", {"kind": "3d", "width": 4}, (8, 3, 16, 16), 5)().eval()
     assert (deep(x) - deep(x.flip(1))).abs().max() > 1e-4
+
+
+def test_the_network_of_differences_sees_what_moves():
+    moving, flat = (maker("resnet", {"kind": k, "width": 4}, (8, 3, 16, 16), 5)().eval() for k in ("difference", "2d"))
+    flat.load_state_dict(moving.state_dict())
+    x, still = torch.rand(2, 8, 3, 16, 16), torch.rand(2, 1, 3, 16, 16).expand(-1, 8, -1, -1, -1)
+    torch.testing.assert_close(moving(x), flat(x[:, 1:] - x[:, :-1]))
+    torch.testing.assert_close(moving(x + still), moving(x))  # what stands still is not seen
+    assert (moving(x) - moving(x.flip(1))).abs().max() > 1e-4
+    with pytest.raises(UserError, match="at least 2 frames"):
+        maker("resnet", {"kind": "difference"}, (1, 3, 16, 16), 5)()
 
 
 def test_weights_load_strictly_from_both_kinds_of_file(tmp_path):

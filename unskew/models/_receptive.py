@@ -47,7 +47,9 @@ def receptive_field(network: nn.Module) -> tuple[int, ...]:
                 seen[node] = (r, tuple(b * s for b, s in zip(j, strides, strict=True)))
                 widest = tuple(map(max, widest or r, r))
                 continue
-        if before:
+        if node.op == "call_method" and node.target == "diff":
+            seen[node] = ((2, 1, 1), (1, 1, 1))  # of neighbouring frames, before the first convolution
+        elif before:
             seen[node] = (
                 tuple(map(max, *(b[0] for b in before))) if len(before) > 1 else before[0][0],
                 before[0][1],

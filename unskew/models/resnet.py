@@ -11,6 +11,7 @@ bagnet           43      stem, pooling and stage 1 of the same, every 3x3 of sta
 bagnet-released  5       the plan that was released: 1x1 and 3x3 stem, one 3x3 in stage 1, 1x1 elsewhere, strides 2 2 2 1, no padding
 3d               19 t    clips (frames, 3, h, w): kernels of 3 frames in the stem and in the first convolution of every block
 2d               1 t     the same on single frames, averaged over time: cannot see motion
+difference       2 t     2d on differences of neighbouring frames: sees what moves, not what stands still (TSN on RGB differences)
 ===============  ======  ==============================================================================================================
 
 "Sees" is the receptive field at depth 18, in pixels or, with t, in frames (`unskew.models.receptive_field` computes it). `width` is the
@@ -22,7 +23,7 @@ Feature layers: stem, layer1 to layer4, pool.
 
 Source: He et al., "Deep residual learning for image recognition", CVPR 2016; Brendel and Bethge, "Approximating CNNs with
 bag-of-local-features models", ICLR 2019; Bahng et al., "Learning de-biased representations with biased representations", ICML 2020,
-Table A2.
+Table A2; Wang et al., "Temporal segment networks", ECCV 2016.
 Differs: BagNet-18 is not given in full anywhere: kind=bagnet has the receptive field that ReBias states, kind=bagnet-released that
 of the code (5, not 43). Table A2 prints 32 channels in all stages of 2D-ResNet-18; doubled here like the 3-D one's. Clips keep
 all their frames: no stride in time.
@@ -45,7 +46,7 @@ BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    kind: Literal["resnet", "bagnet", "bagnet-released", "3d", "2d"] = "resnet"
+    kind: Literal["resnet", "bagnet", "bagnet-released", "3d", "2d", "difference"] = "resnet"
     depth: int = 18
     width: int = 64
     weights: str = ""
@@ -61,7 +62,7 @@ class Config:
 
     @property
     def clips(self) -> bool:
-        return self.kind in ("3d", "2d")
+        return self.kind in ("3d", "2d", "difference")
 
 
 def convolution(cfg: Config, inner: int, outer: int, kernel: int, stride: int = 1, frames: int = 1) -> nn.Module:
@@ -152,6 +153,7 @@ class ResNet(Parts):
             if isinstance(module, (nn.Conv2d, nn.Conv3d)):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
         self.scale, self.clips = input_scale(cfg.normalise, cfg.weights, channels), cfg.clips
+        self.of_differences = cfg.kind == "difference"
         if cfg.weights:
             load_weights(self, lambda: Path(cfg.weights), head="fc")
 
@@ -173,6 +175,8 @@ class ResNet(Parts):
 
     def _stem(self, x: Tensor) -> Tensor:
         x = self.scale(x)
+        if self.of_differences:
+            x = x.diff(dim=1)
         if self.clips:
             x = x.transpose(1, 2)  # convolutions want channels before frames
         out: Tensor = self.maxpool(self.relu(self.bn1(self.conv1(x))))
@@ -195,4 +199,6 @@ def _check_shape(cfg: Config, shape: tuple[int, ...]) -> int:
         raise UserError(
             f"model 'resnet' of kind {cfg.kind} takes {wanted} of at least {least}x{least} pixels, got inputs of shape {shape}"
         )
+    if cfg.kind == "difference" and shape[0] < 2:
+        raise UserError(f"model.kind=difference needs clips of at least 2 frames, got inputs of shape {shape}")
     return shape[-3]
