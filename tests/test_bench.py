@@ -68,7 +68,7 @@ def test_the_plan_has_every_run_with_its_settings(suite):
 def test_a_method_asked_for_leaves_the_scales_data_sets_as_they_are():
     assert [t.id for t in plan(read("pgd-table1"), "smoke", only=["erm"])] == ["colored-mnist-0.99-s0-erm"]
     assert [t.id for t in plan(read("pgd-table1"), "smoke", only=["erm", "0.95"])] == ["colored-mnist-0.95-s0-erm"]
-    with pytest.raises(UserError, match="only erv: pgd-table1 has no such method"):
+    with pytest.raises(UserError, match="--only erv: pgd-table1 has no such method"):
         plan(read("pgd-table1"), "smoke", only=["erv"])
 
 

@@ -225,9 +225,9 @@ def plan(
         if name not in chosen.get("vars", {}):
             raise UserError(f"--root {name}=...: {suite.name} at scale {scale} has {', '.join(chosen.get('vars', {})) or 'none'}")
     asked_seeds = _seeds(seeds) or range(int(chosen.get("seeds", suite.table.get("seeds", 1))))
-    asked = _only(suite, list(only))
+    asked = _only(suite, list(only), "--only")
     try:
-        usual = _only(suite, [str(word) for word in chosen.get("only", [])])
+        usual = _only(suite, [str(word) for word in chosen.get("only", [])], "only")
     except UserError as error:
         raise suite.wrong(str(error), f"[scale.{scale}", "only") from None
     wanted = {kind: asked[kind] or usual[kind] for kind in asked}  # a method asked for leaves the scale's data sets as they are
@@ -254,7 +254,7 @@ def _seeds(asked: int | str) -> range:
     return range(int(first), int(last) + 1) if dots else range(int(first))
 
 
-def _only(suite: Suite, words: list[str]) -> dict[str, set[str]]:
+def _only(suite: Suite, words: list[str], said: str) -> dict[str, set[str]]:
     """`erm`, `colored-mnist`, `0.99` sorted into methods, data sets and values of at."""
     places = {"data": set(suite.part("data")), "method": set(suite.part("method"))}
     places["at"] = {str(a) for e in suite.part("data").values() for a in e.get("at", {})}
@@ -263,7 +263,7 @@ def _only(suite: Suite, words: list[str]) -> dict[str, set[str]]:
         kinds = [kind for kind, known in places.items() if word in known]
         if not kinds:
             raise UserError(
-                f"only {word}: {suite.name} has no such method, data set or setting{suggest(word, set().union(*places.values()))}"
+                f"{said} {word}: {suite.name} has no such method, data set or setting{suggest(word, set().union(*places.values()))}"
             )
         found[kinds[0]].add(word)
     return found
