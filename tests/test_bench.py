@@ -14,8 +14,9 @@ import pytest
 import unskew as package
 from unskew import registry
 from unskew.bench._live import Board
+from unskew.bench._plan import plan
 from unskew.bench._report import latex, summary
-from unskew.bench._suite import plan, read
+from unskew.bench._suite import read
 from unskew.errors import UserError
 
 GOOD = """# A suite for tests.

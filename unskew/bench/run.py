@@ -12,8 +12,9 @@ from typing import Any
 
 from unskew import progress
 from unskew.bench._live import board
+from unskew.bench._plan import check_on_disk, plan
 from unskew.bench._report import report
-from unskew.bench._suite import COST, Suite, Task, check_on_disk, plan, read
+from unskew.bench._suite import COST, Suite, Task, read
 from unskew.errors import UserError
 from unskew.files import write_json
 
