@@ -186,9 +186,9 @@ def _check_columns(suite: Suite) -> None:
         if dot and part in ANSWERS:
             if ANSWERS[part] not in asked:
                 raise suite.wrong(f"column {name!r} needs evaluate = {{ {ANSWERS[part]} = ... }}", "columns", part)
-        elif (known := figure if dot else name) not in FIGURES | ({COST} if not dot else set()):
-            allowed = FIGURES | {COST} | set(ANSWERS)
-            raise suite.wrong(f"column {name!r} is no figure of evaluate{suggest(known, allowed)}", "columns", name)
+        elif (figure if dot else name) not in (FIGURES if dot else {*FIGURES, COST}):
+            allowed = {*FIGURES, COST, *ANSWERS}
+            raise suite.wrong(f"column {name!r} is no figure of evaluate{suggest(figure or name, allowed)}", "columns", name)
 
 
 def _check_type(suite: Suite, name: str, value: Any, types: tuple[type, ...], *words: str) -> None:
