@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -17,7 +18,11 @@ from unskew.bench._live import Board
 from unskew.bench._plan import plan
 from unskew.bench._report import latex, summary
 from unskew.bench._suite import read
+from unskew.bench.run import again
+from unskew.data import load
 from unskew.errors import UserError
+from unskew.methods._make import make_method
+from unskew.train.run import read_settings
 
 GOOD = """# A suite for tests.
 title = "Toy"
@@ -114,6 +119,54 @@ WRONG |= {
 }
 
 
+WRONG |= {
+    "{shared.biased}": ("{shared.biasd}", "toy.toml:22: there is no [shared.biasd]; did you mean 'biased'"),
+    'at = { "" = "only" }': (
+        'at = { 0.99 = "only" }',
+        "toy.toml:15: [data.toy] at: 0 = {'99': 'only'} must be text; write numbers in quotes",
+    ),
+    '"" = "only"': ('"../x" = "only"', "toy.toml:15: [data.toy] at '../x': a name may have letters, digits and . _ + = -"),
+    '[method.erm]\npublished = "Vanilla"': (
+        '[method."a/b"]\nmethod = "erm"',
+        "toy.toml:18: method 'a/b': a name may have letters, digits",
+    ),
+    'published = "Vanilla"': (
+        'published = "Vanilla"\npublished_at = "{foo}"',
+        "toy.toml:20: published_at = '{foo}': may hold {at}",
+    ),
+    'published = "Vanilla"\n': (
+        "[method.erm.scale.smok]\nsettings = {}\n",
+        "[method.erm.scale.smok]: the suite has no such scale; did you mean 'smoke'",
+    ),
+    'published = "Ours"': (
+        "scale = { smoke = { setings = {} } }",
+        "toy.toml:21: [method.pgd.scale.smoke] must be a table with the entry settings",
+    ),
+    'published = "Ours"\n': (
+        "scale = { smoke = 3 }\n",
+        "[method.pgd.scale.smoke] must be a table with the entry settings alone, got 3",
+    ),
+    'published = "Toy set"': (
+        "scale = { smoke = { settings = 3 } }",
+        "[data.toy.scale.smoke] must be a table with the entry settings",
+    ),
+    "[method.erm]\n": ('[method.shared-biased]\nmethod = "erm"\n', "two runs would be called toy-s0-shared-biased"),
+    'columns = { plain = "acc %" }\n': (
+        "columns = { plain = 5 }\n",
+        "toy.toml:4: columns: the published name of 'plain' must be text, got 5",
+    ),
+    "columns = {": (
+        'evaluate = { leakage = true }\ncolumns = { "leakage.foo" = "",',
+        "toy.toml:5: column 'leakage.foo' is no figure of leakage",
+    ),
+    "{ plain": ('{ ".plain" = "", plain', "toy.toml:4: column '.plain' names no split"),
+    "title =": ('split = ""\ntitle =', "toy.toml:2: split must name a split"),
+    'augment = "none"': ('augment = "nosuch"', "data.augment=nosuch: must be one of none, flip"),
+    "[settings]": ('[settings]\nselect = { every = "3 weeks" }', "toy.toml:6: select.every='3 weeks': write it as '3 epochs'"),
+    "vars =": ("evaluate = { attack = { rounds = 0 } }\nvars =", "attack: rounds, hidden, batch and epochs must be at least 1"),
+}
+
+
 @pytest.mark.parametrize("part", WRONG)
 def test_a_wrong_suite_is_refused_before_anything_starts(suite, tmp_path, part):
     now, said = WRONG[part]
@@ -122,6 +175,50 @@ def test_a_wrong_suite_is_refused_before_anything_starts(suite, tmp_path, part):
         package.bench(str(suite), out=tmp_path / "out")
     assert said in str(error.value)
     assert not (tmp_path / "out").exists()
+
+
+def refused(suite, tmp_path, text, **asked):
+    suite.write_text(text)
+    with pytest.raises(UserError) as error:
+        package.bench(str(suite), out=tmp_path / "out", **asked)
+    assert not (tmp_path / "out").exists()
+    return str(error.value)
+
+
+def test_the_line_told_is_that_of_the_setting(suite, tmp_path):
+    assert "toy.toml:10: train.epochs must be above 0" in refused(suite, tmp_path, GOOD.replace("steps = 10", "steps = 0"))
+    assert "toy.toml:6: train.batch" in refused(suite, tmp_path, GOOD.replace("batch = 64", "batch = 0"))
+    assert "toy.toml:14: no model 'mpl'" in refused(suite, tmp_path, GOOD.replace('"mlp"', '"mpl"'))
+    told = refused(suite, tmp_path, GOOD, settings={"train.batch": "0"})  # of the command line
+    assert told.startswith("train.batch, train.accumulate")
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("", "mean in numbers: "),
+        ("method,mean\nVanilla,3\n", "must have the columns method, dataset, bias_setting, metric, mean"),
+        (TABLE.replace("60.0", "12:26"), "12:26"),
+    ],
+)
+def test_a_wrong_published_table_is_told_before_the_runs(suite, tmp_path, table, said):
+    (tmp_path / "table.csv").write_text(table)
+    told = refused(suite, tmp_path, GOOD)
+    assert "toy.toml:3: published table 'table.csv'" in told
+    assert said in told
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"on": "foo"}, "--on foo"),
+        ({"workers": -1}, "--workers -1"),
+        ({"seeds": "²"}, "--seeds ²"),
+        ({"only": ["erv"]}, "--only erv"),
+    ],
+)
+def test_wrong_words_leave_no_folder(suite, tmp_path, asked, said):
+    assert said in refused(suite, tmp_path, GOOD, **asked)
 
 
 def test_an_impossible_ratio_is_refused_with_its_line(tmp_path):
@@ -145,6 +242,24 @@ def test_suites_of_the_package_plan_at_every_scale(name):
         named = {kind: {n for n, e in suite.part(kind).items() if e.get("published")} for kind in ("method", "data")}
         lost = [r for r in found if r["published_mean"] is None and r["method"] in named["method"] and r["data"] in named["data"]]
         assert not lost, lost
+
+
+@pytest.mark.parametrize("name", registry.names("suites"))
+def test_methods_of_the_packages_suites_can_be_built(name):
+    """Settings that fit one another only with the network and the data in hand, such as the layer that a head sits on."""
+    suite, built, sets = read(name), set(), {}
+    methods = list(suite.part("method"))
+    for task in plan(suite, "smoke", seeds=1, only=methods):
+        settings = {k: v for k, v in task.settings.items() if "{shared." not in v}
+        kind = task.method.rpartition("+")[2]
+        key = (kind, task.model, str(settings))
+        if kind not in registry.names("methods") or key in built:
+            continue
+        built.add(key)
+        if task.source not in sets:
+            sets[task.source] = load(task.source)
+        known = read_settings({k: v for k, v in settings.items() if not k.startswith(("denoise.", "balance."))})
+        make_method(kind, known.method, task.model, known.model, sets[task.source], 0)
 
 
 def test_real_sets_are_looked_for_before_anything_starts(tmp_path):
@@ -274,6 +389,78 @@ def test_a_killed_bench_goes_on_and_repeats_nothing(suite, tmp_path):
         package.bench(str(suite), out=out)
     with pytest.raises(UserError, match="holds no bench"):
         package.bench(str(suite), out=tmp_path / "none", resume=True)
+
+
+def test_a_worker_ends_with_its_bench(suite, tmp_path):
+    """Killed alone, not with its group: what it started must not train on beside the next bench."""
+    out = tmp_path / "out"
+    words = [sys.executable, "-m", "unskew", "bench", str(suite), "--out", str(out), "--workers", "1", "--only", "erm"]
+    process = subprocess.Popen([*words, "train.steps=100000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    log = out / "runs" / "toy-s0-erm" / "run" / "log.jsonl"
+    deadline = time.time() + 120
+    while not log.is_file() and time.time() < deadline:
+        time.sleep(0.05)
+    with pytest.raises(UserError, match="another bench is at work in"):
+        package.bench(str(suite), out=out, only=["erm"], settings={"train.steps": "100000"})
+    workers = [int(p.name) for p in Path("/proc").glob("[0-9]*") if f"{out}/tasks".encode() in words_of(p)]
+    assert len(workers) == 1
+    process.kill()
+    process.wait()
+    while Path(f"/proc/{workers[0]}").exists() and time.time() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{workers[0]}").exists()
+
+
+def words_of(process):
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_the_report_has_everything_in_the_folder(suite, tmp_path):
+    out = tmp_path / "out"
+    package.bench(str(suite), out=out, seeds=1, only=["pgd"], command="unskew bench first")
+    found = package.bench(str(suite), out=out, seeds=1, only=["erm"], command="unskew bench second")
+    assert [r["method"] for r in found["table"]] == ["erm", "pgd"]  # in the order of the suite
+    assert (found["runs"], found["done"]) == (2, 2)
+    assert found["commands"] == ["unskew bench first", "unskew bench second"]
+    assert found["table"][1]["cost"] > 1
+    (out / "results" / "toy-s0-pgd.json").write_text("")  # as good as none
+    (tmp_path / "table.csv").unlink()
+    seen = again(out)
+    assert (seen["runs"], seen["done"]) == (2, 1)
+    assert seen["table"][0] == found["table"][0]  # the published table is kept, too
+    assert seen["commands"] == found["commands"]
+    (tmp_path / "table.csv").write_text(TABLE)
+    suite.write_text(GOOD.replace("rows = 300", "rows = 200").replace('"Toy"', '"Other"'))
+    with pytest.raises(UserError, match=r"made with another source; choose another --out, or remove that file and .*toy-s0-erm"):
+        package.bench(str(suite), out=out, seeds=1, only=["erm"])
+    assert again(out)["title"] == "Toy"  # a refused change leaves the record as it was
+    suite.write_text(GOOD.partition("[method.erm]")[0] + "[method.pgd]" + GOOD.partition("[method.pgd]")[2])
+    assert [r["method"] for r in package.bench(str(suite), out=out, seeds=1)["table"]] == ["pgd"]
+    (out / "bench.json").write_text("{}")
+    with pytest.raises(UserError, match=r"bench.json is not the record of a bench"):
+        again(out)
+
+
+def test_runs_that_were_interrupted_have_no_cost(suite, tmp_path):
+    out = tmp_path / "out"
+    before = package.bench(str(suite), out=out, seeds=1)
+    assert before["resumed"] == []
+    assert all(r["cost"] is not None for r in before["table"])
+    (out / "results" / "toy-s0-pgd.json").unlink()  # killed after its training, before its result was written
+    found = package.bench(str(suite), out=out, seeds=1)
+    assert found["resumed"] == ["toy-s0-pgd"]
+    assert [r["cost"] for r in found["table"]] == [pytest.approx(1), None]
+    assert [r["mean"] for r in found["table"]] == [r["mean"] for r in before["table"]]
+    assert "toy-s0-pgd" in (out / "report.html").read_text()
+    told = json.loads((out / "results" / "toy-s0-erm.json").read_text())
+    suite.write_text(GOOD.replace('plain = "acc %"', 'plain = "acc %", class_balanced = ""'))  # judged again, not trained again
+    package.bench(str(suite), out=out, seeds=1)
+    same = json.loads((out / "results" / "toy-s0-erm.json").read_text())
+    assert "class_balanced" in same["figures"]
+    assert (same["seconds"], same["resumed"]) == (told["seconds"], False)
 
 
 def test_a_run_that_fails_is_told_and_the_others_go_on(suite, tmp_path):

@@ -1,5 +1,6 @@
 """A suite on a Ray cluster of two nodes, of which one is killed midway, ends with the table of the local run."""
 
+import json
 import threading
 import time
 
@@ -54,6 +55,10 @@ def test_a_node_that_dies_costs_only_its_runs(tmp_path, cluster, monkeypatch):
     assert spread["failed"] == []
     assert spread["done"] == 4
     assert without_cost(spread) == without_cost(local)
+    steps = [
+        {p.name: json.loads(p.read_text())["steps"] for p in (tmp_path / w / "results").glob("*.json")} for w in ("local", "ray")
+    ]
+    assert steps[0] == steps[1]  # a shared run's are not counted again where it was used
     # What is done stays done, whoever goes on.
     again = package.bench(str(suite), out=tmp_path / "ray", settings=longer)
     assert without_cost(again) == without_cost(local)
@@ -64,3 +69,6 @@ def test_a_cluster_that_is_not_there_is_told_in_one_line(tmp_path):
     suite.write_text(GOOD.replace('published = "table.csv"\n', ""))
     with pytest.raises(UserError, match=r"--address 127\.0\.0\.1:1: no Ray cluster answers there"):
         package.bench(str(suite), out=tmp_path / "out", on="ray", address="127.0.0.1:1")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(UserError, match=r"--address nonsense: no Ray cluster can be reached"):
+        package.bench(str(suite), out=tmp_path / "out", on="ray", address="nonsense")

@@ -15,7 +15,7 @@ from unskew.cli import app
 ROOT = Path(__file__).parent.parent
 # Lower may not import higher.
 LAYERS = [
-    {"errors", "files", "rng", "registry", "config", "progress", "verbs", "engine", "checkpoint"},
+    {"errors", "durations", "files", "rng", "registry", "config", "progress", "verbs", "engine", "checkpoint"},
     {"records"}, {"maths", "nn", "losses"}, {"data"}, {"measure"}, {"repair"}, {"models", "representations"},
     {"methods"}, {"evaluate"}, {"train"}, {"report"}, {"audit", "repair._run", "repair._page", "repair._export"},
     {"stages", "dependency"}, {"bench"}, {"demo"}, {"cli"}, {"__main__"},

@@ -240,10 +240,10 @@ def bench(
     from unskew.bench.run import bench as verb
 
     if suite == "report":
-        found = again(out, _command())
+        found = again(out)
     else:
         found = verb(
-            suite, scale=scale, on=on, out=out, seeds=seeds, only=[w for w in only.split(",") if w], workers=workers,
+            suite, scale=scale, on=on, out=out, seeds=seeds, only=[w.strip() for w in only.split(",") if w.strip()], workers=workers,
             address=address, settings=config.words(settings or []), roots=config.words(root or []), resume=resume,
             command=_command(),
         )  # fmt: skip

@@ -14,7 +14,8 @@ def replacing(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     # The name is fixed per target and process: a killed process leaves at most one, swept by the next writer.
     for stale in path.parent.glob(f".{path.name}.*.part"):
-        stale.unlink(missing_ok=True)
+        if not _alive(stale.name.split(".")[-2]):
+            stale.unlink(missing_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield part
@@ -24,6 +25,16 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def _umask() -> int:

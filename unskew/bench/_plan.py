@@ -1,5 +1,6 @@
 """The runs of a suite at a scale, each with its settings, all checked down to the last key before anything starts."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -51,14 +52,19 @@ def plan(
                 tasks += _runs(suite, scale, data, at, seed, wanted["method"], extra or {}, roots or {})
     if not tasks:
         raise UserError(f"{suite.name}: nothing is left to run")
-    _check(suite, tasks)
+    ids: set[str] = set()
+    for task in tasks:
+        if task.id in ids:
+            raise suite.wrong(f"two runs would be called {task.id}; give one of them another name", f".{task.name}]")
+        ids.add(task.id)
+    _check(suite, scale, tasks, extra or {})
     return tasks
 
 
 def _seeds(asked: int | str) -> range:
     """3: seeds 0 to 2; "1..2": these; 0: none named."""
     first, dots, last = str(asked).partition("..")
-    if not first.isdigit() or (dots and not (last.isdigit() and int(last) >= int(first))):
+    if not first.isdecimal() or (dots and not (last.isdecimal() and int(last) >= int(first))):
         raise UserError(f"--seeds {asked}: must be how many (3) or which (1..2)")
     return range(int(first), int(last) + 1) if dots else range(int(first))
 
@@ -98,15 +104,20 @@ def _runs(
     tasks: list[Task] = []
     paths: dict[str, str] = {}
     used = {n: e for n, e in suite.part("method").items() if not methods or n in methods}
-    asked = " ".join(
-        str(v) for e in used.values() for v in (_settings(e) | _settings(e.get("scale", {}).get(scale, {}))).values()
-    )
+    tables = [suite.table, entry, chosen, *used.values(), *(e.get("scale", {}).get(scale, {}) for e in used.values())]
+    asked = " ".join(v for table in tables for v in _settings(table).values())
     for kind, entries in (("shared", suite.part("shared")), ("method", used)):
         for name, own in entries.items():
             if kind == "shared" and f"{{shared.{name}}}" not in asked:
                 continue
             settings = common | _settings(chosen) | _settings(own) | _settings(entry.get("scale", {}).get(scale, {}))
             settings |= _settings(own.get("scale", {}).get(scale, {})) | extra
+            for named in re.findall(r"\{shared\.([^}]*)\}", " ".join(settings.values())):
+                if named not in paths:
+                    known = suite.part("shared")
+                    raise suite.wrong(
+                        f"there is no [shared.{named}]{suggest(named, known)}", f"[{kind}.{name}", f"shared.{named}"
+                    )
             needs = tuple(paths[n] for n in paths if any(f"{{shared.{n}}}" in str(v) for v in settings.values()))
             tag = f"{where}-{'shared-' if kind == 'shared' else ''}{name}"
             task = Task(
@@ -144,7 +155,7 @@ def _filled(suite: Suite, text: str, values: dict[str, str], where: str) -> str:
         raise suite.wrong(f"{text!r}: no value for {error}; there are {', '.join(values)}", where) from None
 
 
-def _check(suite: Suite, tasks: list[Task]) -> None:
+def _check(suite: Suite, scale: str, tasks: list[Task], extra: dict[str, str]) -> None:
     """Names, settings and budget of every task; data sets are asked for their settings, not made."""
     done = set()
     for task in tasks:
@@ -161,8 +172,32 @@ def _check(suite: Suite, tasks: list[Task]) -> None:
         try:
             _check_run(task)
         except UserError as error:
-            kind = "shared" if task.shared else "method"
-            raise suite.wrong(str(error), f"[{kind}.{task.name}") from None
+            raise _blamed(suite, scale, task, extra, str(error)) from None
+
+
+def _blamed(suite: Suite, scale: str, task: Task, extra: dict[str, str], told: str) -> UserError:
+    """The error with the line of the table that the setting or network came from; a word of the command line has none."""
+    kind = "shared" if task.shared else "method"
+    own, entry = suite.part(kind)[task.name], suite.part("data")[task.data]
+    own_header, data_header = f"[{kind}.{task.name}", f"[data.{task.data}"
+    tables = [  # from the strongest to the weakest, as `_runs` puts them together
+        (_settings(own.get("scale", {}).get(scale, {})), (own_header, scale)),
+        (_settings(entry.get("scale", {}).get(scale, {})), (data_header, scale)),
+        (_settings(own), (own_header,)),
+        (_settings(suite.part("scale")[scale]), (f"[scale.{scale}",)),
+        (_settings(entry), (data_header,)),
+        (_settings(suite.table), ("settings",)),
+    ]
+    named = [key for key in task.settings if re.search(rf"(?<![\w.])(method\.)?{re.escape(key)}(?![\w.])", told)]
+    for key in named:
+        if key in extra:
+            return UserError(told)
+        for settings, header in tables:
+            if key in settings:
+                return suite.wrong(told, *header, key.rpartition(".")[2])
+    if told.startswith("no model") and "model" in entry and "model" not in own:
+        return suite.wrong(told, data_header, "model")
+    return suite.wrong(told, own_header)
 
 
 def _check_source(source: str) -> None:

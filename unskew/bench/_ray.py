@@ -18,14 +18,16 @@ RETRIES = 4
 
 def on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str]:
     """Every task on one core of some node; results are written here as they come. Gives the ids of those that failed."""
-    try:
-        import ray
-    except ImportError:
-        raise UserError("--on ray needs Ray: pip install 'unskew[ray]'") from None
+    import ray
+
     started_here = not ray.is_initialized()
     if started_here:
-        _check_address(address)
-        ray.init(address=address or None, log_to_driver=False, configure_logging=False)
+        try:
+            ray.init(address=address or None, log_to_driver=False, configure_logging=False)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise UserError(
+                f"--address {address}: no Ray cluster can be reached ({str(error).strip().splitlines()[0]})"
+            ) from None
     columns = list(suite.table["columns"])
     run = ray.remote(num_cpus=1, max_retries=RETRIES)(_remote)
     folders: dict[str, Any] = {}  # of shared runs, packed, by id
@@ -56,13 +58,25 @@ def on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str
                     if task.shared:
                         folders[task.id] = ray.put(packed)
                         _unpacked(packed, run_path(out, task.id))
-                    write_json(out / "tasks" / f"{task.id}.json", {"task": task.json()})
+                    found["run"] = (
+                        str(run_path(out, task.id)) if task.shared else ""
+                    )  # others are gone with their worker's folder
                     write_json(out / "results" / f"{task.id}.json", found)
                     shown.finished(task, found)
     finally:
         if started_here:
             ray.shutdown()
     return failed
+
+
+def check_ray(address: str) -> None:
+    """Whether Ray is there, and at the address somebody; before anything is written."""
+    try:
+        import ray
+    except ImportError:
+        raise UserError("--on ray needs Ray: pip install 'unskew[ray]'") from None
+    if not ray.is_initialized():
+        _check_address(address)
 
 
 def _check_address(address: str) -> None:
@@ -87,7 +101,7 @@ def _remote(task: dict[str, Any], columns: list[str], names: list[str], *packed:
         shared = {}
         for name, folder in zip(names, packed, strict=True):
             shared[name] = str(_unpacked(folder, Path(scratch) / f"shared-{name}"))
-        place = Path(scratch) / "run"
+        place = Path(scratch) / "own" / "run"  # what lies beside a run counts as its stages, and shared runs are not
         found = work(task, place, columns, shared)
         return found, _packed(place) if task["shared"] else b""
 

@@ -1,6 +1,5 @@
 """What a bench found: mean and spread over seeds beside the published ones, cost beside the baseline's; table files and a page."""
 
-import json
 import math
 import statistics
 from pathlib import Path
@@ -10,7 +9,7 @@ import polars as pl
 from markupsafe import Markup
 
 from unskew import __version__
-from unskew.bench._suite import COST, NUMBERS, Suite, Task, shown
+from unskew.bench._suite import COST, NUMBERS, Suite, Task, read_result, shown
 from unskew.files import replacing, write_json, write_text
 from unskew.report.html import environment, style
 
@@ -22,12 +21,10 @@ SCHEMA = {
 
 
 def report(
-    suite: Suite, tasks: list[Task], out: Path, published: pl.DataFrame | None, scale: str, command: str
+    suite: Suite, tasks: list[Task], out: Path, published: pl.DataFrame | None, scale: str, commands: list[str]
 ) -> dict[str, Any]:
     """Write results.parquet, .csv, .tex, report.html and report.json from the results that are there."""
-    results = {
-        t.id: json.loads(p.read_text(encoding="utf-8")) for t in tasks if (p := out / "results" / f"{t.id}.json").is_file()
-    }
+    results = {t.id: made for t in tasks if (made := read_result(out / "results" / f"{t.id}.json")) is not None}
     frame = summary(suite, tasks, results, published)
     with replacing(out / "results.parquet") as part:
         frame.write_parquet(part)
@@ -38,7 +35,7 @@ def report(
         "suite": suite.name,
         "title": suite.table.get("title", suite.name),
         "scale": scale,
-        "command": command,
+        "commands": commands,
         "unskew": __version__,
         "runs": len(runs),
         "done": sum(t.id in results for t in runs),
@@ -46,11 +43,15 @@ def report(
         "commits": sorted({r["commit"] for r in results.values() if r.get("commit")}),
         "versions": next((r["versions"] for r in results.values()), {}),
         "seconds": sum(r["seconds"] for r in results.values()),
+        "resumed": sorted(name for name, r in results.items() if r.get("resumed")),
+        "notes": [f"{t.id}: {note}" for t in runs if t.id in results for note in results[t.id].get("notes", ())],
         "table": frame.to_dicts(),
     }
     write_json(out / "report.json", found)
     page = (
-        environment("unskew.bench").get_template("bench.html").render(found=found, blocks=_blocks(frame), style=Markup(style()))
+        environment("unskew.bench")
+        .get_template("bench.html")
+        .render(found=found, blocks=_blocks(frame), style=Markup(style()), number=number, with_spread=_with_spread)
     )
     write_text(out / "report.html", page)
     return {**found, "page": str(out / "report.html")}
@@ -62,13 +63,14 @@ def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]],
     for task in tasks:
         if not task.shared:
             groups.setdefault((task.data, task.at, task.name), []).append(task)
-    seconds = {key: _mean([_cost(t, results) for t in group if t.id in results]) for key, group in groups.items()}
+    costs = {key: [c for t in group if (c := _cost(t, results)) is not None] for key, group in groups.items()}
+    seconds = {key: _mean(found) for key, found in costs.items()}
     rows = []
     for (data, at, name), group in groups.items():
         base = seconds.get((data, at, str(suite.table.get("baseline", "erm"))), math.nan)
         for figure, published_name in suite.table["columns"].items():
             if figure == COST:
-                values = [_cost(t, results) / base for t in group if t.id in results and base]
+                values = [cost / base for cost in costs[(data, at, name)] if base == base]
             else:
                 known = [results[t.id]["figures"].get(figure) for t in group if t.id in results]
                 values = [shown(figure, v) for v in known if v is not None]
@@ -84,9 +86,12 @@ def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]],
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
 
 
-def _cost(task: Task, results: dict[str, dict[str, Any]]) -> float:
-    """Seconds of a run and of the shared runs that it used."""
-    return float(sum(results[name]["seconds"] for name in (task.id, *task.needs) if name in results))
+def _cost(task: Task, results: dict[str, dict[str, Any]]) -> float | None:
+    """Seconds of a run and of the shared runs that it used; none if one of them was interrupted, for its time is not known in whole."""
+    used = [results.get(name) for name in (task.id, *task.needs)]
+    if any(found is None or found.get("resumed") for found in used):
+        return None
+    return float(sum(found["seconds"] for found in used if found is not None))
 
 
 def _mean(values: list[float]) -> float:
@@ -113,7 +118,7 @@ def _published(
 
 
 def latex(frame: pl.DataFrame) -> str:
-    """A tabular: methods down, settings and figures across."""
+    """A tabular: methods down, settings and figures across; what was published stands in brackets."""
     places = list(dict.fromkeys(zip(frame["data"], frame["at"], frame["figure"], strict=True)))
     cells = {(r["method"], r["data"], r["at"], r["figure"]): r for r in frame.to_dicts()}
     head = " & ".join(["method", *(_escaped(" ".join(filter(None, place))) for place in places)])
@@ -122,14 +127,25 @@ def latex(frame: pl.DataFrame) -> str:
         row = [_escaped(method)]
         for place in places:
             r = cells.get((method, *place))
-            shown = "--" if r is None or r["mean"] is None else f"{r['mean']:.2f}"
-            row.append(shown if r is None or r["spread"] is None else rf"{shown} $\pm$ {r['spread']:.2f}")
+            ours = "--" if r is None or r["mean"] is None else number(r["figure"], r["mean"])
+            ours += "" if r is None or r["spread"] is None else rf" $\pm$ {number(r['figure'], r['spread'])}"
+            row.append(
+                ours if r is None or r["published_mean"] is None else f"{ours} ({number(r['figure'], r['published_mean'])})"
+            )
         lines.append(" & ".join(row) + r" \\")
     return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
 
 
+def number(figure: str, value: float) -> str:
+    """Shares in per cent and costs have two digits; beta and scores, which may be far below 1, three that count."""
+    return f"{value:.3g}" if figure in NUMBERS else f"{value:.2f}"
+
+
 def _escaped(text: str) -> str:
-    return text.replace("_", r"\_").replace("%", r"\%").replace("&", r"\&")
+    special = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"} | {
+        c: f"\\{c}" for c in "_%&#${}"
+    }
+    return "".join(special.get(c, c) for c in text)
 
 
 def _blocks(frame: pl.DataFrame) -> list[dict[str, Any]]:
@@ -152,6 +168,7 @@ def _blocks(frame: pl.DataFrame) -> list[dict[str, Any]]:
 def table_text(found: dict[str, Any]) -> str:
     """The same for a terminal."""
     lines = [f"{found['title']}, scale {found['scale']}: {found['done']} of {found['runs']} runs"]
+    wide = {key: max([width, *(len(r[key]) for r in found["table"])]) for key, width in (("method", 16), ("figure", 11))}
     place = None
     for r in found["table"]:
         if (r["data"], r["at"]) != place:
@@ -159,12 +176,18 @@ def table_text(found: dict[str, Any]) -> str:
             lines += [
                 "",
                 " ".join(filter(None, place)),
-                f"{'method':24} {'figure':14} {'ours':>16} {'published':>16} {'difference':>11} {'cost':>6}",
+                f"{'method':{wide['method']}} {'figure':{wide['figure']}} {'ours':>16} {'published':>16} {'difference':>11} {'cost':>6}",
             ]
-        ours = "–" if r["mean"] is None else f"{r['mean']:.2f}" + ("" if r["spread"] is None else f" ± {r['spread']:.2f}")
-        theirs = "–" if r["published_mean"] is None else f"{r['published_mean']:.2f}"
-        theirs += "" if r["published_spread"] is None else f" ± {r['published_spread']:.2f}"
-        gap = "–" if r["difference"] is None else f"{r['difference']:+.2f}"
+        ours, theirs = (_with_spread(r, f"{whose}mean", f"{whose}spread") for whose in ("", "published_"))
+        gap = "–" if r["difference"] is None else f"{'+' if r['difference'] >= 0 else ''}{number(r['figure'], r['difference'])}"
         cost = "–" if r["cost"] is None else f"{r['cost']:.2f}"
-        lines.append(f"{r['method']:24} {r['figure']:14} {ours:>16} {theirs:>16} {gap:>11} {cost:>6}")
-    return "\n".join(lines)
+        lines.append(f"{r['method']:{wide['method']}} {r['figure']:{wide['figure']}} {ours:>16} {theirs:>16} {gap:>11} {cost:>6}")
+    if found["resumed"]:
+        lines += ["", f"Not in the costs, as they were interrupted: {', '.join(found['resumed'])}"]
+    return "\n".join([*lines, *(["", *found["notes"]] if found["notes"] else [])])
+
+
+def _with_spread(row: dict[str, Any], mean: str, spread: str) -> str:
+    if row[mean] is None:
+        return "–"
+    return number(row["figure"], row[mean]) + ("" if row[spread] is None else f" ± {number(row['figure'], row[spread])}")

@@ -18,6 +18,9 @@ at = { "0.99" = "|M|/|D|=99%" }            # values of {at} = their name in the 
 """
 
 import dataclasses
+import io
+import json
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,8 +50,10 @@ ANSWERS = {  # parts of its JSON, and the question that each answers
     "leakage": "leakage", "leakage_by_bias": "leakage", "temporal": "temporal", "textures": "textures",
     "cross_dataset": "shared_classes",
 }  # fmt: skip
+LEAKS = {"model", "dataset", "dataset_at_f1", "amplification", "f1", "chance"}  # figures of `leakage`
 COST = "cost"  # a column of this name is the ratio of seconds to the baseline's, not a figure of evaluate
 NUMBERS = {"beta", "temporal.value"}  # figures that are no shares: shown as they are, not in per cent
+KEYS = ("method", "dataset", "bias_setting", "metric", "mean")  # columns of a published table; std may come beside them
 PARTS = {
     "scale": {"seeds", "settings", "vars", "only", "evaluate"},
     "data": {"source", "model", "settings", "published", "at", "scale"},
@@ -91,9 +96,9 @@ class Suite:
 
     def line(self, *words: str) -> int:
         """The number of the first line after which all the words have come, for messages."""
-        left = list(words)
+        left = [_whole(word) for word in words]
         for number, line in enumerate(self.text.splitlines(), 1):
-            while left and left[0] in line:
+            while left and left[0].search(line) and not line.lstrip().startswith("#"):
                 left.pop(0)
             if not left:
                 return number
@@ -106,14 +111,37 @@ class Suite:
         found: dict[str, dict[str, Any]] = self.table.get(kind, {})
         return found
 
-    def published(self) -> pl.DataFrame | None:
-        named = self.table.get("published")
+    def published_text(self) -> str:
+        """The published table as it lies beside the suite or in the package; empty if the suite names none."""
+        named = str(self.table.get("published", ""))
         if not named:
-            return None
+            return ""
         for folder in (self.path.parent, HERE / "published"):
             if (folder / named).is_file():
-                return pl.read_csv(folder / named, infer_schema_length=None)
+                return (folder / named).read_text(encoding="utf-8")
         raise self.wrong(f"no published table {named!r} beside the suite or in the package", "published")
+
+    def published(self, text: str | None = None) -> pl.DataFrame | None:
+        """The same, or the given text, as a table that has what the report looks up."""
+        text = self.published_text() if text is None else text
+        if not self.table.get("published"):
+            return None
+        try:
+            table = pl.read_csv(io.StringIO(text), infer_schema=False)
+            numbers = [pl.col(k).cast(pl.Float64) for k in ("mean", "std") if k in table.columns]
+            return table.select(*KEYS, *(["std"] if "std" in table.columns else [])).with_columns(numbers)
+        except pl.exceptions.PolarsError as error:
+            told = str(error).strip().splitlines()[0] if str(error).strip() else "it is empty"
+            raise self.wrong(
+                f"published table {self.table['published']!r} must have the columns {', '.join(KEYS)}, mean in numbers: {told}",
+                "published",
+            ) from None
+
+
+def _whole(word: str) -> re.Pattern[str]:
+    """The word where it is no part of a longer one: `at`, not `data`."""
+    before, after = (r"(?<!\w)" if word[:1].isalnum() else ""), (r"(?!\w)" if word[-1:].isalnum() else "")
+    return re.compile(before + re.escape(word) + after)
 
 
 def read(named: str) -> Suite:
@@ -151,6 +179,10 @@ def _check_keys(suite: Suite) -> None:
                         f"[{kind}.{name}] has an unknown entry {key!r}{suggest(key, allowed)}", f"[{kind}.{name}", key
                     )
                 _check_type(suite, key, entry[key], TYPES[key], f"[{kind}.{name}", key)
+            if kind != "scale":
+                _check_name(suite, kind, name)
+                _check_scales(suite, kind, name, entry.get("scale", {}))
+    _check_words(suite)
     for table in (suite.table, *suite.part("scale").values()):
         asked = table.get("evaluate", {})
         for key in asked:
@@ -175,6 +207,48 @@ def _check_keys(suite: Suite) -> None:
         raise suite.wrong(f"baseline {baseline!r} is no method of the suite{suggest(baseline, suite.part('method'))}", "baseline")
 
 
+def _check_name(suite: Suite, kind: str, name: str, *, at: bool = False) -> None:
+    """Names become parts of file names."""
+    if re.fullmatch(r"[\w.+=-]*" if at else r"[\w.+=-]+", name) is None or ".." in name:
+        raise suite.wrong(f"{kind} {name!r}: a name may have letters, digits and . _ + = -", f"[{kind}" if not at else "at", name)
+
+
+def _check_scales(suite: Suite, kind: str, name: str, scales: dict[str, Any]) -> None:
+    """`[method.pgd.scale.small]`: a scale of the suite, with settings and nothing else."""
+    for scale, entry in scales.items():
+        words = (f"[{kind}.{name}", "scale", scale)
+        if scale not in suite.part("scale"):
+            raise suite.wrong(
+                f"[{kind}.{name}.scale.{scale}]: the suite has no such scale{suggest(scale, suite.part('scale'))}", *words
+            )
+        if not isinstance(entry, dict) or set(entry) - {"settings"} or not isinstance(entry.get("settings", {}), dict):
+            raise suite.wrong(
+                f"[{kind}.{name}.scale.{scale}] must be a table with the entry settings alone, got {entry!r}", *words
+            )
+
+
+def _check_words(suite: Suite) -> None:
+    """Names in the published table are text."""
+    for name, metric in suite.table.get("columns", {}).items():
+        if not isinstance(metric, str):
+            raise suite.wrong(f"columns: the published name of {name!r} must be text, got {metric!r}", "columns", name)
+    for name, entry in suite.part("data").items():
+        for at, told in entry.get("at", {}).items():
+            if not isinstance(told, str):  # 0.99 = "..." without quotes is an entry 99 of a table 0
+                raise suite.wrong(
+                    f'[data.{name}] at: {at} = {told!r} must be text; write numbers in quotes: "0.99" = "..."',
+                    f"[data.{name}",
+                    "at",
+                )
+            _check_name(suite, f"[data.{name}] at", at, at=True)
+    for name, entry in suite.part("method").items():
+        try:
+            entry.get("published_at", "").format(at="")
+        except (KeyError, IndexError, ValueError):
+            words = (f"[method.{name}", "published_at")
+            raise suite.wrong(f"published_at = {entry['published_at']!r}: may hold {{at}} and no other braces", *words) from None
+
+
 def _check_columns(suite: Suite) -> None:
     """Every column is a figure that evaluate will give. Whether a data set has the split that one names, its runs tell first of all."""
     if any(entry.get("method", name) == "dependency" for name, entry in suite.part("method").items()):
@@ -186,6 +260,10 @@ def _check_columns(suite: Suite) -> None:
         if dot and part in ANSWERS:
             if ANSWERS[part] not in asked:
                 raise suite.wrong(f"column {name!r} needs evaluate = {{ {ANSWERS[part]} = ... }}", "columns", part)
+            if part == "leakage" and figure.partition(".")[0] not in {*LEAKS, "rba"}:
+                raise suite.wrong(f"column {name!r} is no figure of leakage{suggest(figure, LEAKS)}", "columns", name)
+        elif dot and not part:
+            raise suite.wrong(f"column {name!r} names no split", "columns", name)
         elif (figure if dot else name) not in (FIGURES if dot else {*FIGURES, COST}):
             allowed = {*FIGURES, COST, *ANSWERS}
             raise suite.wrong(f"column {name!r} is no figure of evaluate{suggest(figure or name, allowed)}", "columns", name)
@@ -197,6 +275,17 @@ def _check_type(suite: Suite, name: str, value: Any, types: tuple[type, ...], *w
         raise suite.wrong(f"{name} must be {' or '.join(WORDS[t] for t in types)}, got {value!r}", *words)
     if name == "seeds" and isinstance(value, int) and value < 1:
         raise suite.wrong(f"seeds must be at least 1, got {value}", *words)
+    if name == "split" and not value:
+        raise suite.wrong("split must name a split, such as test", *words)
+
+
+def read_result(path: Path) -> dict[str, Any] | None:
+    """A run's result; None if there is none, or none that can be read."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found
 
 
 def shown(figure: str, value: float) -> float:

@@ -1,12 +1,19 @@
-"""The verb `bench`: every run of a suite that has no result yet, side by side, then the report."""
+"""The verb `bench`: every run of a suite that has no result yet, side by side, then the report.
 
+The folder of a bench: `bench.json` (the suite, its published table, all runs asked for so far, the commands), `tasks` (what each worker is
+asked, and its log), `runs/ID` (what it trains), `results/ID.json` (what it found), and the report: `report.html`, `report.json`,
+`results.parquet`, `results.csv`, `results.tex`. `--only` and `--seeds` say what is run now; the report has everything in the folder.
+"""
+
+import fcntl
 import json
 import os
 import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +21,7 @@ from unskew import progress
 from unskew.bench._live import board
 from unskew.bench._plan import check_on_disk, plan
 from unskew.bench._report import report
-from unskew.bench._suite import COST, Suite, Task, read
+from unskew.bench._suite import COST, Suite, Task, read, read_result
 from unskew.errors import UserError
 from unskew.files import write_json
 
@@ -43,37 +50,45 @@ def bench(
     out = Path(out).absolute()
     if resume and not (out / "bench.json").is_file():
         raise UserError(f"--resume: {out} holds no bench")
+    if on not in ("local", "ray"):
+        raise UserError(f"--on {on}: must be local or ray")
+    if workers < 0:
+        raise UserError(f"--workers {workers}: must be at least 1, or 0 for as many as there are cores")
     asked = read(suite)
-    published = asked.published()  # a wrong name is told before the work
+    published = asked.published()  # a wrong table is told before the work
     tasks = plan(asked, scale, seeds=seeds, only=only, extra=settings, roots=roots)
     check_on_disk(tasks)
-    _claim(out, asked, scale, settings or {})
-    for folder in ("runs", "results", "tasks"):
-        (out / folder).mkdir(parents=True, exist_ok=True)
-    left = [t for t in tasks if not _has_result(out, t, asked.table["columns"])]
-    progress.say(f"{asked.name}, {scale}: {len(tasks)} runs, {len(tasks) - len(left)} of them done before")
-    if on == "local":
-        failed = _locally(asked, left, out, workers or len(os.sched_getaffinity(0)))
-    elif on == "ray":
-        from unskew.bench._ray import on_ray
+    known = _known(out, asked, scale, settings or {})
+    if on == "ray":
+        from unskew.bench._ray import check_ray
 
-        failed = on_ray(asked, left, out, address)
-    else:
-        raise UserError(f"--on {on}: must be local or ray")
-    found = report(asked, tasks, out, published, scale, command)
+        check_ray(address)
+    with _alone(out):
+        left = [t for t in tasks if not _has_result(out, t, asked.table["columns"])]
+        everything, commands = _claim(out, known, asked, scale, settings or {}, tasks, command)
+        for folder in ("runs", "results", "tasks"):
+            (out / folder).mkdir(exist_ok=True)
+        progress.say(f"{asked.name}, {scale}: {len(tasks)} runs, {len(tasks) - len(left)} of them done before")
+        if on == "local":
+            failed = _locally(asked, left, out, workers or _cores())
+        else:
+            from unskew.bench._ray import on_ray
+
+            failed = on_ray(asked, left, out, address)
+        found = report(asked, everything, out, published, scale, commands)
     return {**found, "failed": failed}
 
 
-def again(out: str | Path, command: str = "") -> dict[str, Any]:
+def again(out: str | Path) -> dict[str, Any]:
     """The report of a bench from the results that are there, whole or not."""
     out = Path(out).absolute()
-    if not (out / "bench.json").is_file():
+    there = _record(out)
+    if there is None:
         raise UserError(f"{out} holds no bench; name its folder with --out")
-    there = json.loads((out / "bench.json").read_text(encoding="utf-8"))
     asked = Suite(Path(there["path"]), tomllib.loads(there["text"]), there["text"])
-    known = [json.loads(p.read_text(encoding="utf-8"))["task"] for p in sorted((out / "tasks").glob("*.json"))]
-    tasks = [Task(**{**t, "needs": tuple(t["needs"])}) for t in known]
-    return {**report(asked, tasks, out, asked.published(), there["scale"], command), "failed": []}
+    tasks = _in_order(asked, [_task(t) for t in there["tasks"]])
+    published = asked.published(there["published"])
+    return {**report(asked, tasks, out, published, there["scale"], there["commands"]), "failed": []}
 
 
 def _has_result(out: Path, task: Task, columns: Iterable[str]) -> bool:
@@ -81,13 +96,15 @@ def _has_result(out: Path, task: Task, columns: Iterable[str]) -> bool:
 
     A run that lacks a figure, of a column that is new, is judged again; what it has trained is there.
     """
-    path = result_path(out, task)
-    if not path.is_file():
+    there, asked = read_result(result_path(out, task)), json.loads(json.dumps(task.json()))
+    if there is None:
         return False
-    there, asked = json.loads(path.read_text(encoding="utf-8")), json.loads(json.dumps(task.json()))
     different = [key for key, value in asked.items() if key in there and there[key] != value]
     if different:
-        raise UserError(f"{path} was made with another {', '.join(different)}; choose another --out, or delete that file")
+        raise UserError(
+            f"{result_path(out, task)} was made with another {', '.join(different)}; choose another --out, or remove that file and "
+            f"{run_path(out, task.id).parent}"
+        )
     return task.shared or all(name in there["figures"] for name in columns if name != COST)
 
 
@@ -117,18 +134,86 @@ def request(suite: Suite, task: Task, out: Path) -> Path:
     return path
 
 
-def _claim(out: Path, suite: Suite, scale: str, settings: dict[str, str]) -> None:
-    """A folder holds one suite at one scale; what is in it stays comparable."""
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """A folder has one bench at a time: two would train the same runs into the same places."""
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / ".lock", "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"another bench is at work in {out}; wait for it, or choose another --out") from None
+        yield
+
+
+def _record(out: Path) -> dict[str, Any] | None:
+    """bench.json, whole; None if the folder has none."""
     path = out / "bench.json"
-    asked = {"suite": suite.name, "path": str(suite.path), "text": suite.text, "scale": scale, "settings": settings}
-    if path.is_file():
-        there = json.loads(path.read_text(encoding="utf-8"))
-        for key, what in {"suite": "another suite", "scale": "another scale", "settings": "other settings"}.items():
-            if there[key] != asked[key]:
-                raise UserError(f"{out} holds {what}; choose another --out")
-    elif out.is_dir() and any(out.iterdir()):
-        raise UserError(f"{out} exists and is not a bench; choose another --out")
-    write_json(path, asked)
+    if not path.is_file():
+        return None
+    there = read_result(path)
+    if not isinstance(there, dict) or not {"suite", "path", "text", "scale", "settings"} <= set(there):
+        raise UserError(f"{path} is not the record of a bench; choose another --out")
+    if "tasks" not in there:  # of an earlier version: what was started is in `tasks`, and the published table where the suite is
+        started = [read_result(p) for p in sorted((out / "tasks").glob("*.json"))]
+        there["tasks"] = [t["task"] for t in started if t is not None]
+        there["published"] = Suite(Path(there["path"]), tomllib.loads(there["text"]), there["text"]).published_text()
+        there["commands"] = []
+    return there
+
+
+def _known(out: Path, suite: Suite, scale: str, settings: dict[str, str]) -> dict[str, Any]:
+    """What the folder holds already. It holds one suite at one scale; what is in it stays comparable."""
+    there = _record(out)
+    if there is None:
+        if out.is_file() or (out.is_dir() and any(p.name != ".lock" for p in out.iterdir())):
+            raise UserError(f"{out} exists and is not a bench; choose another --out")
+        return {"tasks": [], "commands": []}
+    asked = {"suite": suite.name, "scale": scale, "settings": settings}
+    for key, what in {"suite": "another suite", "scale": "another scale", "settings": "other settings"}.items():
+        if there[key] != asked[key]:
+            raise UserError(f"{out} holds {what}; choose another --out")
+    return there
+
+
+def _claim(
+    out: Path, known: dict[str, Any], suite: Suite, scale: str, settings: dict[str, str], tasks: list[Task], command: str
+) -> tuple[list[Task], list[str]]:
+    """Write down what is asked for now beside what was before; all runs of the folder, and the commands that asked for them."""
+    everything = {t["id"]: _task(t) for t in known["tasks"]} | {t.id: t for t in tasks}
+    ordered = _in_order(suite, list(everything.values()))
+    commands = list(dict.fromkeys([*known["commands"], *([command] if command else [])]))
+    record: dict[str, Any] = {
+        "suite": suite.name,
+        "path": str(suite.path.absolute()),
+        "text": suite.text,
+        "scale": scale,
+        "settings": settings,
+    }
+    record |= {"published": suite.published_text(), "tasks": [t.json() for t in ordered], "commands": commands}
+    write_json(out / "bench.json", record)
+    return ordered, commands
+
+
+def _task(told: dict[str, Any]) -> Task:
+    return Task(**{**told, "needs": tuple(told["needs"])})
+
+
+def _in_order(suite: Suite, tasks: list[Task]) -> list[Task]:
+    """The runs as the suite lists them; those of a data set or method that it no longer has are left out."""
+    data = {name: k for k, name in enumerate(suite.part("data"))}
+    order = {"shared": list(suite.part("shared")), "method": list(suite.part("method"))}
+    kept = [t for t in tasks if t.data in data and t.name in order["shared" if t.shared else "method"]]
+    if len(kept) < len(tasks):
+        progress.say(f"{len(tasks) - len(kept)} runs in the folder are no longer in the suite and are left out")
+
+    def place(task: Task) -> tuple[int, int, int, bool, int]:
+        ats = [str(a) for a in suite.part("data")[task.data].get("at", {"": ""})]
+        at = ats.index(task.at) if task.at in ats else len(ats)
+        names = order["shared" if task.shared else "method"]
+        return data[task.data], at, task.seed, not task.shared, names.index(task.name)
+
+    return sorted(kept, key=place)
 
 
 def _locally(suite: Suite, tasks: list[Task], out: Path, workers: int) -> list[str]:
@@ -136,12 +221,12 @@ def _locally(suite: Suite, tasks: list[Task], out: Path, workers: int) -> list[s
     waiting, failed = list(tasks), []
     tries: dict[str, int] = {}
     running: dict[str, tuple[subprocess.Popen[bytes], Task]] = {}
-    with board(tasks, workers) as shown:
+    with board(tasks, workers) as shown, _alive() as alive:
         while waiting or running:
             while len(running) < workers and (task := _ready(waiting, out)) is not None:
                 waiting.remove(task)
                 tries[task.id] = tries.get(task.id, 0) + 1
-                running[task.id] = (_start(suite, task, out), task)
+                running[task.id] = (_start(suite, task, out, alive), task)
                 shown.started(task)
             if not running:
                 failed += [t.id for t in waiting]  # what they need has failed
@@ -151,8 +236,9 @@ def _locally(suite: Suite, tasks: list[Task], out: Path, workers: int) -> list[s
                 if process.poll() is None:
                     continue
                 del running[name]
-                if process.returncode == 0:
-                    shown.finished(task, json.loads(result_path(out, task).read_text(encoding="utf-8")))
+                found = read_result(result_path(out, task)) if process.returncode == 0 else None
+                if found is not None:
+                    shown.finished(task, found)
                 elif process.returncode != 2 and tries[name] < TRIES:
                     waiting.append(task)
                 else:
@@ -161,16 +247,32 @@ def _locally(suite: Suite, tasks: list[Task], out: Path, workers: int) -> list[s
     return failed
 
 
+def _cores() -> int:
+    """Those that this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _ready(waiting: list[Task], out: Path) -> Task | None:
-    return next((t for t in waiting if all((out / "results" / f"{n}.json").is_file() for n in t.needs)), None)
+    return next((t for t in waiting if all(read_result(out / "results" / f"{n}.json") for n in t.needs)), None)
 
 
-def _start(suite: Suite, task: Task, out: Path) -> subprocess.Popen[bytes]:
+@contextmanager
+def _alive() -> Iterator[int]:
+    """The reading end of a pipe that closes when this process ends, however it ends. Workers wait at it and end, too."""
+    reading, writing = os.pipe()
+    try:
+        yield reading
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def _start(suite: Suite, task: Task, out: Path, alive: int) -> subprocess.Popen[bytes]:
     env = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     log = open(out / "tasks" / f"{task.id}.log", "ab")  # noqa: SIM115 - the child holds it
     words = [sys.executable, "-m", "unskew.bench.worker", str(request(suite, task, out))]
     with log:
-        return subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=env)
+        return subprocess.Popen(words, stdout=log, stderr=log, stdin=alive, env=env)
 
 
 def _last_line(out: Path, task: Task) -> str:

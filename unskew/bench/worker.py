@@ -1,16 +1,18 @@
-"""One run of a suite in a process of its own: python -m unskew.bench.worker TASK.json PLACE RESULT.json"""
+"""One run of a suite in a process of its own: python -m unskew.bench.worker TASK.json"""
 
 import json
 import os
 import platform
+import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from unskew import __version__
-from unskew.bench._suite import ANSWERS, COST
+from unskew.bench._suite import ANSWERS, COST, read_result
 from unskew.errors import UserError, suggest
 from unskew.files import write_json
 from unskew.records import Run
@@ -24,6 +26,7 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
             settings[key] = settings[key].replace(f"{{shared.{name}}}", path)
         assert "{shared." not in settings[key], value
     _check_data(task, settings, columns)
+    resumed = place.parent.is_dir() and any(place.parent.iterdir())
     started = time.perf_counter()
     asked = {"model": task["model"], "out": place, "seed": task["seed"]}
     if task["method"] == "dependency":
@@ -35,10 +38,12 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
         made = train(task["source"], task["method"], settings=settings, **asked)
         folder, parts = made.path, list(place.parent.glob("*/done.json"))
     outcomes = [Run(p.parent).outcome for p in parts]
-    # A run that was interrupted knows how long it took in all; the clock here only saw its last part.
+    # The clock here saw only the last part of a run that was interrupted, and its trainings know only their own time, not that of what
+    # came between them: such a run is told apart, and no cost is made of it.
     seconds = max(time.perf_counter() - started, sum(o["seconds"] for o in outcomes))
     found: dict[str, Any] = {**task, "run": str(folder), "seconds": seconds, "steps": sum(o["steps"] for o in outcomes)}
     found |= {
+        "resumed": resumed,
         "unskew": __version__,
         "commit": _commit(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
@@ -54,6 +59,7 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
             attack = Attack(**questions.pop("attack")) if "attack" in questions else None
             metrics = evaluate(made, split=task["split"], attack=attack, **questions).metrics
             found["figures"] = {name: _figure(metrics, made, name) for name in figures}
+            found["notes"] = _notes(metrics, figures)
         else:
             found["figures"] = {name: float(_inside(made, name)) for name in figures}
     return found
@@ -86,12 +92,19 @@ def _dependency(source: str, settings: dict[str, str], asked: dict[str, Any]) ->
 
 def _commit() -> str:
     """The commit of a checkout that the package runs from; empty for an installed one."""
-    words = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
-    try:
-        said = subprocess.run(words, capture_output=True, text=True, check=False)
-    except OSError:
+
+    def git(*words: str) -> str | None:
+        try:
+            said = subprocess.run(["git", "-C", str(here.parent), *words], capture_output=True, text=True, check=False)
+        except OSError:
+            return None
+        return said.stdout.strip() if said.returncode == 0 else None
+
+    here = Path(__file__)
+    # A package installed below somebody else's checkout is no file of that.
+    if git("ls-files", "--error-unmatch", here.name) is None or (head := git("rev-parse", "--short=12", "HEAD")) is None:
         return ""
-    return said.stdout.strip() if said.returncode == 0 else ""
+    return f"{head}-changed" if git("status", "--porcelain", "--untracked-files=no", "--", str(here.parents[1])) else head
 
 
 def _figure(metrics: dict[str, Any], run: Run, name: str) -> float | None:
@@ -102,7 +115,18 @@ def _figure(metrics: dict[str, Any], run: Run, name: str) -> float | None:
     if dot and part not in metrics:
         metrics, name = evaluate(run, split=part).metrics, key
     value = _inside(metrics, name)
-    return None if value is None else float(value)
+    return None if value is None or name in _elsewhere(metrics) else float(value)
+
+
+def _elsewhere(metrics: dict[str, Any]) -> set[str]:
+    """Figures that were read at another F1 than the model's, because labels cannot be made as wrong as it is: they compare nothing."""
+    return {"leakage.dataset_at_f1", "leakage.amplification"} if metrics.get("leakage", {}).get("note") else set()
+
+
+def _notes(metrics: dict[str, Any], figures: list[str]) -> list[str]:
+    """Why a figure of this run is missing."""
+    lost = sorted(_elsewhere(metrics) & set(figures))
+    return [f"no {' and '.join(lost)}: {metrics['leakage']['note']}"] if lost else []
 
 
 def _inside(table: Any, name: str) -> Any:
@@ -116,11 +140,26 @@ def _inside(table: Any, name: str) -> Any:
 
 def main(asked: Path) -> None:
     request = json.loads(asked.read_text(encoding="utf-8"))
+    before = read_result(Path(request["result"]))
     found = work(request["task"], Path(request["place"]), request["columns"], request["shared"])
+    if before is not None:  # judged again: who trained it, and how long that took, is known
+        found |= {
+            key: before[key]
+            for key in ("seconds", "steps", "resumed", "unskew", "commit", "machine", "versions")
+            if key in before
+        }
     write_json(Path(request["result"]), found)
 
 
+def _end_with_parent() -> None:
+    """Standard input is a pipe from the bench. When it closes, the bench is gone, and nobody waits for this run."""
+    os.read(0, 1)  # not by way of sys.stdin, whose lock Python asks for at its end
+    os._exit(1)
+
+
 if __name__ == "__main__":
+    if stat.S_ISFIFO(os.fstat(0).st_mode):  # not when it is started by hand
+        threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         main(Path(sys.argv[1]))
     except UserError as error:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from unskew import config, registry
 from unskew.data._arrays import from_arrays_file
+from unskew.data._augment import preset
 from unskew.data._dataset import DataSet, Memory
 from unskew.data._folder import from_folder, is_result
 from unskew.data._hide import hiding
@@ -55,6 +56,7 @@ class DataConfig:
             raise UserError("data.size, data.workers, data.memory and data.frames must not be negative")
         if len(self.boxes) != 4 or self.blur <= 0:
             raise UserError("data.boxes names four columns (x0,y0,x1,y1), and data.blur must be above 0")
+        preset(self.augment)  # a wrong name is told
         if self.mask and not self.hide:
             raise UserError(f"data.mask={self.mask} says where to hide; say how with data.hide=blur or data.hide=black")
 

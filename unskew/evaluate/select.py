@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from unskew.data._dataset import DataSet
+from unskew.durations import check_duration
 from unskew.errors import UserError
 from unskew.losses import task_loss
 from unskew.maths.groups import group_sums
@@ -22,6 +23,7 @@ class SelectConfig:
     patience: int = 0  # stop after this many looks without a better one; 0: never
 
     def __post_init__(self) -> None:
+        check_duration(self.every, "select.every")
         if self.patience < 0 or (self.patience and self.rule in ("last", "oracle")):
             raise UserError("select.patience must not be negative, and needs a rule that looks at the validation split")
 

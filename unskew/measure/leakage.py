@@ -79,6 +79,12 @@ class Attack:
     min_steps: int = 2500
     together: bool = True  # all rounds as one batched model; False runs them one after another, for comparison
 
+    def __post_init__(self) -> None:
+        if min(self.rounds, self.hidden, self.batch, self.epochs) < 1 or min(self.layers, self.min_steps) < 0 or self.lr <= 0:
+            raise UserError(
+                "attack: rounds, hidden, batch and epochs must be at least 1, lr above 0, layers and min_steps not negative"
+            )
+
 
 def dataset_leakage(labels: Tensor, attribute: Tensor, *, attack: Attack | None = None, seed: int = 0) -> Leakage:
     """lambda_D: the attribute guessed from the true labels, (N,) classes or (N, L) zeros and ones."""

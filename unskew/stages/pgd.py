@@ -20,7 +20,9 @@ most biased early.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
+from unskew.data._augment import preset
 from unskew.errors import UserError
 from unskew.records import Run
 from unskew.stages import Stage
@@ -34,7 +36,7 @@ class Config:
     q: float = 0.7
     lambda_: float = 1.0  # weight of the direction score
     k: int = 100  # dominant coordinates
-    variant: str = "scores"  # or norm, the version of 2023
+    variant: Literal["scores", "norm"] = "scores"  # norm: the version of 2023
     augment: str = "pgd"  # of the final model
     warm: bool = False
 
@@ -43,6 +45,7 @@ class Config:
             raise UserError("pgd: epochs must be above 0")
         if self.patience < 0:
             raise UserError("pgd: patience must not be negative")
+        preset(self.augment)  # wrong names are told before the biased model is trained
 
 
 def train(stage: Stage, cfg: Config) -> Run:

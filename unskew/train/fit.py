@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from unskew import engine as processes
 from unskew.data._loader import Loader
+from unskew.durations import check_duration
 from unskew.engine import Engine, Precision
 from unskew.errors import UserError
 from unskew.methods._base import Method
@@ -42,6 +43,7 @@ class TrainConfig:
             raise UserError("train.epochs must be above 0 and train.steps at least 1")
         if self.batch < 1 or self.accumulate < 1 or self.log_every < 1 or self.clip < 0:
             raise UserError("train.batch, train.accumulate and train.log_every must be at least 1, train.clip not negative")
+        check_duration(self.checkpoint, "train.checkpoint")
 
 
 class NonFinite(UserError):

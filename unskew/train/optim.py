@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from unskew.durations import check_duration, steps_of
 from unskew.errors import UserError
-from unskew.train.durations import steps_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,10 @@ class OptimConfig:
     warmup: str = "0 steps"  # linear rise at the start
 
     def __post_init__(self) -> None:
+        for name in ("every", "warmup"):
+            check_duration(getattr(self, name), f"optim.{name}")
+        for milestone in self.milestones:
+            check_duration(milestone, "optim.milestones")
         if self.lr <= 0:
             raise UserError(f"optim.lr={self.lr}: must be above 0")
         if self.weight_decay < 0 or not 0 <= self.momentum < 1:

@@ -20,6 +20,7 @@ from unskew.data._dataset import DataSet
 from unskew.data._loader import Loader
 from unskew.data._samplers import Sampler, group_weights, unit_mean
 from unskew.data._sources import DataConfig, load
+from unskew.durations import steps_of
 from unskew.engine import Engine
 from unskew.errors import UserError
 from unskew.evaluate.predict import predict
@@ -29,7 +30,6 @@ from unskew.methods._base import Method
 from unskew.methods._make import check_data, default_model, make_method, method_class, training_data, warm_start
 from unskew.records import Run, Table
 from unskew.train.claim import check_place, claim
-from unskew.train.durations import steps_of
 from unskew.train.fit import NonFinite, TrainConfig, fit
 from unskew.train.optim import OptimConfig, make_optimizer, schedule_factor
 

@@ -7,6 +7,11 @@ from unskew.errors import UserError
 _FORM = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(epochs?|steps?|percent|%)\s*", re.IGNORECASE)
 
 
+def check_duration(text: str, name: str) -> None:
+    """A wrong one is told before anything is read or trained."""
+    steps_of(text, 1, 1, name)
+
+
 def steps_of(text: str, steps_per_epoch: int, total: int, name: str = "duration") -> int:
     """`3 epochs`, `2000 steps`, `10 percent` or `10%` of the whole run, as a number of steps.
 
