@@ -1,6 +1,8 @@
 """The verb audit, as its user meets it: folders with a fault, no bias labels, no configuration."""
 
+import html
 import json
+import shlex
 import shutil
 
 import numpy as np
@@ -190,3 +192,30 @@ def test_undecodable_rows_and_a_partly_filled_cache(tmp_path):
     assert len(found["representations"]) == 2  # named twice, measured once
     assert found["rows"] == 59
     assert found["left_out"]["unreadable"] == 1
+
+
+def test_the_next_commands_read_what_was_read(unskew, tmp_path):
+    """A table needs its columns named, and a path its quotes; a rare class is not a bad file."""
+    root = save(tmp_path / "my photos", "border", n=30)
+    (root / "owl").mkdir()
+    shutil.copy(root / "cat" / "0.jpg", root / "owl" / "0.jpg")
+    rows = [
+        (str(p.relative_to(root)), p.parent.name, "day" if i % 3 else "night") for i, p in enumerate(sorted(root.rglob("*.jpg")))
+    ]
+    pl.DataFrame(rows, schema=["path", "species", "time"], orient="row").write_csv(root / "list.csv")
+    words = ("--label", "species", "--bias", "time", "--representation", "crop:where=border", "data.size=16")
+    told = unskew("audit", root / "list.csv", *words, "--out", "o").stdout
+    found = json.loads((tmp_path / "o" / "audit.json").read_text())
+    assert found["left_out"]["classes"] == ["owl"]
+    assert found["left_out"]["unreadable"] == 0
+    assert "left out: classes with fewer than five rows: owl" in told
+    reading = ["--label", "species", "--bias", "time", "data.size=16"]
+    trained = [shlex.split(n["command"]) for n in found["next"] if n["command"].startswith("unskew train")]
+    assert len(trained) == 3
+    assert all(line[2:8] == [str(root / "list.csv"), *reading] for line in trained)
+    repair = next(shlex.split(n["command"]) for n in found["next"] if n["command"].startswith("unskew repair"))
+    unskew(*repair[1:], "epochs=2", "strategy=class_rank")
+    after = json.loads((tmp_path / "weights.json").read_text())["next"]
+    assert shlex.split(after)[2:] == [str(root / "list.csv"), *reading, "--weights", "weights.parquet", "--out", "repaired"]
+    assert after in html.unescape((tmp_path / "weights.html").read_text())
+    unskew(*shlex.split(after)[1:], "train.steps=2")

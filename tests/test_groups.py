@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -40,21 +41,21 @@ def test_mean_of_proportions_by_hand():
 
 
 def test_averages_by_hand():
-    # (y, b): n, right.  (0,0): 40, 36   (0,1): 10, 2   (1,0): 8, 0   (1,1): 32, 32
-    cells = [(0, 0, 40, 36), (0, 1, 10, 2), (1, 0, 8, 0), (1, 1, 32, 32)]
+    # (y, b): n, right.  (0,0): 40, 36   (0,1): 30, 6   (1,0): 8, 0   (1,1): 32, 32
+    cells = [(0, 0, 40, 36), (0, 1, 30, 6), (1, 0, 8, 0), (1, 1, 32, 32)]
     y = torch.tensor([a for a, _, n, _ in cells for _ in range(n)])
     b = torch.tensor([c for _, c, n, _ in cells for _ in range(n)])
     guess = torch.tensor([a if k < r else 1 - a for a, _, n, r in cells for k in range(n)])
     g = groups(guess, y, b, aligned=[torch.eye(2).bool()])
-    assert g.plain.value == pytest.approx(70 / 90)
-    assert g.class_balanced.value == pytest.approx(float((Fraction(38, 50) + Fraction(32, 40)) / 2))
-    assert g.group_mean.value == pytest.approx(float((Fraction(36, 40) + Fraction(2, 10) + 0 + 1) / 4))
-    assert g.worst_group.value == pytest.approx(36 / 40)  # the two lower groups have fewer than 30 rows
-    assert g.unbiased.value == pytest.approx((36 / 40 + 1) / 2)  # groups of more than 10 rows
+    assert g.plain.value == pytest.approx(74 / 110)
+    assert g.class_balanced.value == pytest.approx(float((Fraction(42, 70) + Fraction(32, 40)) / 2))
+    assert g.group_mean.value == pytest.approx(float((Fraction(36, 40) + Fraction(6, 30) + 0 + 1) / 4))
+    assert g.worst_group.value == pytest.approx(6 / 30)  # the lowest group has fewer than 30 rows
+    assert g.unbiased.value == pytest.approx((36 / 40 + 6 / 30 + 1) / 3)  # groups of more than 10 rows
     assert g.aligned.value == pytest.approx(68 / 72)
-    assert g.conflicting.value == pytest.approx(2 / 18)
+    assert g.conflicting.value == pytest.approx(6 / 38)
     assert g.matrix().tolist() == [[0.9, 0.2], [0.0, 1.0]]
-    assert g.n.tolist() == [[40, 10], [8, 32]]
+    assert g.n.tolist() == [[40, 30], [8, 32]]
     assert g.biased == g.aligned.value
 
 
@@ -79,6 +80,28 @@ def test_undefined_is_nan_with_a_reason():
     assert g.aligned.reason == "no bias column"
     assert math.isnan(g.worst_group.value)
     assert "30 rows" in g.worst_group.reason
+
+
+def test_large_aligned_groups_alone_make_no_unbiased_accuracy():
+    """Two aligned groups of 40, all right; two conflicting groups of 8, all wrong."""
+    y = torch.tensor([0] * 48 + [1] * 48)
+    bias = torch.tensor([0] * 40 + [1] * 8 + [1] * 40 + [0] * 8)
+    eye = [torch.eye(2, dtype=torch.bool)]
+    g = groups(bias, y, bias, aligned=eye)
+    assert (g.aligned.value, g.conflicting.value) == (1, 0)
+    assert math.isnan(g.worst_group.value)
+    assert g.worst_group.reason == "no conflicting group has 30 rows"
+    assert g.unbiased.reason == "no conflicting group has more than 10 rows"
+    assert groups(bias[:40], y[:40], bias[:40], aligned=eye).worst_group.value == 1  # no conflicting rows: nothing is hidden
+    twice = [t.repeat(2) for t in (bias, y, bias)]  # conflicting groups of 16
+    assert groups(*twice, aligned=eye).unbiased.value == 0.5
+
+
+def test_arrays_and_lists_will_do_and_words_are_refused():
+    y, bias = [0, 1, 1], np.array([0, 1, 0])
+    assert groups(np.array([0, 1, 0]), y, bias).plain.value == pytest.approx(2 / 3)
+    with pytest.raises(UserError, match=r"bias values must be numbers \(codes from 0 on\)"):
+        groups(y, y, np.array(["a", "b", "a"]))
 
 
 def test_several_bias_columns_make_their_intersections():

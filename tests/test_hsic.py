@@ -116,3 +116,8 @@ def test_integers_offsets_and_nan():
     assert float(hsic(u.float() + 1e4, v.float() - 1e4, sigma=50.5)) == pytest.approx(expected, rel=1e-3)
     with pytest.raises(UserError, match="NaN"):
         hsic_test(torch.full((5, 1), torch.nan), torch.rand(5, 1))
+
+
+def test_arrays_will_do():
+    a, b = torch.randn(20, 3), torch.randn(20, 2)
+    assert float(hsic(a.numpy(), b.numpy())) == pytest.approx(float(hsic(a, b)))

@@ -10,6 +10,7 @@ import pytest
 
 import unskew as package
 from unskew.errors import UserError
+from unskew.report import charts
 from unskew.report.html import shade
 
 EVIL = "<script>document.title='pwned'</script>"
@@ -115,3 +116,13 @@ def test_the_page_tells_the_whole_story(tmp_path):
     (tmp_path / "bad.json").write_text("[]")
     with pytest.raises(UserError, match="is not what unskew wrote"):
         package.report(runs, tmp_path / "page.html", repairs=[tmp_path / "bad.parquet"])
+
+
+def test_without_groups_there_is_no_chart_of_the_gain():
+    def run(aligned):
+        shares = {"aligned": aligned, "conflicting": 0.5}
+        return {"name": str(aligned), "metrics": {**shares, "intervals": {name: [0.4, 0.6] for name in shares}}}
+
+    assert "<svg" in charts.gain([run(0.9), run(0.8)])
+    assert charts.gain([run(0.9), run(float("nan"))]) == ""
+    assert charts.gain([run(0.9)]) == ""

@@ -111,6 +111,7 @@ def test_selection_by_hand():
     assert select(w, y, "threshold").tolist() == [0, 1, 4, 5]  # 0.5 itself is kept, as in the paper
     assert select(w, y, "rank").tolist() == [0, 4, 5]
     assert select(w, y, "class_rank", keep=0.34).tolist() == [0, 4]
+    assert select(w, y, "class_rank", keep=0.1).tolist() == [0, 4]  # a class keeps one row at least
     assert len(select(w, y, "uniform")) == 3
     many = torch.full((20_000,), 0.3)
     share = len(select(many, torch.zeros(20_000), "sample")) / 20_000

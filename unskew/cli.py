@@ -101,7 +101,7 @@ def train(
     model: Annotated[str, typer.Option(help="See: unskew list models. Chosen by the inputs if not given.")] = "",
     weights: Annotated[Optional[Path], typer.Option(help="Table with a column weight, from unskew repair.")] = None,
     recipe: Annotated[
-        Optional[Path], typer.Option(help="TOML file: [run] source, method, model; settings. Words on the line win.")
+        Optional[Path], typer.Option(help=r"TOML file: \[run] source, method, model; settings. Words on the line win.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Run folder.")] = Path("run"),
     label: Label = "",
@@ -313,11 +313,14 @@ def explain(
     from unskew import registry
     from unskew.errors import UserError, suggest
 
-    for kind in registry.KINDS:
-        if name.replace("-", "_") in (n.replace("-", "_") for n in registry.names(kind)):
-            card = registry.card(kind, name)
-            return _show({"kind": kind, "name": name, "card": card}, json, card)
-    raise UserError(f"nothing is called {name!r}{suggest(name, (n for k in registry.KINDS for n in registry.names(k)))}")
+    kinds = [k for k in registry.KINDS if name.replace("-", "_") in (n.replace("-", "_") for n in registry.names(k))]
+    if not kinds:
+        raise UserError(f"nothing is called {name!r}{suggest(name, {n for k in registry.KINDS for n in registry.names(k)})}")
+    cards = [{"kind": kind, "name": name, "card": registry.card(kind, name)} for kind in kinds]
+    text = cards[0]["card"] + "".join(
+        f"\n\n{c['kind']}: {name}\n\n{c['card']}" for c in cards[1:]
+    )  # repair is a repair and a stage
+    _show({**cards[0], "others": cards[1:]}, json, text)
 
 
 @app.command()

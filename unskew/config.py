@@ -60,7 +60,7 @@ def build(cls: type[T], values: dict[str, Any], where: str = "") -> T:
         if f.init and f.name not in mine and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
     ]
     if missing:
-        raise UserError(f"setting {where + missing[0]!r} has no default and was not given")
+        raise UserError(f"setting {where + missing[0]!r} has no default and was not given; write {where}{missing[0]}=VALUE")
     return cls(**mine)
 
 

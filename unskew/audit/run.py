@@ -17,7 +17,7 @@ from torch import Tensor
 from unskew import progress
 from unskew.audit.page import render_audit
 from unskew.data._dataset import DataSet
-from unskew.data._sources import DataConfig, load
+from unskew.data._sources import DataConfig, as_words, load
 from unskew.errors import UserError
 from unskew.files import dumps, write_json, write_text
 from unskew.measure.association import association
@@ -65,6 +65,7 @@ def audit(
         return done
     rows = audited_rows(data)
     index, features = compute(data, chosen, rows, workers=words.get("workers", DataConfig().workers))
+    unreadable = len(rows) - len(index)
     data, index, features, dropped = _without_rare_classes(data, index, features)
     estimates: list[tuple[Spec, BiasEstimate]] = []
     with progress.bar("measuring", len(chosen)) as advance:
@@ -76,7 +77,7 @@ def audit(
         "identity": identity,
         "data": data.describe(),
         "rows": len(index),
-        "left_out": {"classes": dropped, "representations": left, "unreadable": len(rows) - len(index)},
+        "left_out": {"classes": dropped, "representations": left, "unreadable": unreadable},
         "representations": [describe(one, e, data) for one, e in estimates],
         "columns": [_column(data, name, index, attack, seed) for name in data.bias_names],
         "gallery": gallery(data, index, estimates),
@@ -228,7 +229,7 @@ def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEs
 
 def _next(data: DataSet, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> list[dict[str, str]]:
     """Commands that follow from what was found."""
-    source = shlex.quote(data.source) if data.source else "SOURCE"
+    source = as_words(data)
     steps = [
         {"why": "train plainly and see whether the model takes it", "command": f"unskew train {source} --method erm --out run"}
     ]
@@ -241,7 +242,8 @@ def _next(data: DataSet, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> list
             {"why": "train on them", "command": f"unskew train {source} --method erm --weights weights.parquet --out repaired"}
         )
     if data.bias_names:
-        balanced = f"unskew train {source} --bias {shlex.quote(data.bias_names[0])} train.sampler=balanced --out balanced"
+        named = "" if data.reading is not None and data.reading.bias else f" --bias {shlex.quote(data.bias_names[0])}"
+        balanced = f"unskew train {source}{named} train.sampler=balanced --out balanced"
         steps.append({"why": "draw every (class, bias) group equally often", "command": balanced})
     runs = "run balanced" if data.bias_names else "run"
     steps.append({"why": "judge, and look", "command": f"unskew report {runs} --out page.html"})

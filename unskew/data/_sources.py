@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,23 @@ class DataConfig:
         preset(self.augment)  # a wrong name is told
         if self.mask and not self.hide:
             raise UserError(f"data.mask={self.mask} says where to hide; say how with data.hide=blur or data.hide=black")
+
+
+def as_words(data: DataSet) -> str:
+    """A source and how it was read, as words of a command: `photos.csv --label species --bias place data.size=64`."""
+    words = [data.source or "SOURCE"]
+    reading = {} if data.reading is None else dataclasses.asdict(data.reading)
+    for key, default in dataclasses.asdict(DataConfig()).items():
+        value = reading.get(key, default)
+        if value == default or key in ("memory", "mode", "workers"):  # these change how fast it is read, not what
+            continue
+        if key == "bias":
+            words += [word for name in value for word in ("--bias", name)]
+        elif key in ("label", "split"):
+            words += [f"--{key}", ",".join(value) if isinstance(value, tuple) else value]
+        else:
+            words.append(f"data.{key}={','.join(value) if isinstance(value, tuple) else value}")
+    return shlex.join(words)
 
 
 def load(source: Any, cfg: DataConfig | None = None, **settings: Any) -> DataSet:

@@ -123,7 +123,10 @@ def _enough(attribute: Tensor, values: Sequence[str]) -> None:
     counts = attribute[attribute >= 0].bincount(minlength=len(values))
     for count, value in zip(counts.tolist(), values, strict=True):
         if 0 < count < SMALLEST:
-            raise UserError(f"value {value!r} has {count} rows, too rare to attack; at least {SMALLEST} are needed")
+            raise UserError(
+                f"value {value!r} has {count} rows, too rare to attack; at least {SMALLEST} are needed: "
+                "name a larger --split, or leave out --leakage"
+            )
 
 
 def _f1(logits: Tensor, y: Tensor) -> float:

@@ -7,9 +7,10 @@ r"""Group accuracy: how right a model is for every (class, bias) pair, and the a
     \text{group-mean} = \frac1G \sum_{yb} \hat a_{yb}, \quad
     \text{worst-group} = \min_{yb:\, n_{yb} \ge 30} \hat a_{yb}
 
-The unbiased accuracy is the mean over groups of more than 10 rows. A group is aligned if the bias points to its class: by
-the builder's word, else where class and bias value meet in training more often than if they were independent.
-Undefined figures are NaN with a reason. Proportions carry Wilson's 95 % interval, means of proportions a normal one.
+The unbiased accuracy is the mean over groups of more than 10 rows. Where there are conflicting groups and all of them are too small,
+neither it nor the worst group is given: what is left would be the aligned groups' accuracy under another name. A group is aligned if
+the bias points to its class: by the builder's word, else where class and bias value meet in training more often than if they were
+independent. Undefined figures are NaN with a reason. Proportions carry Wilson's 95 % interval, means of proportions a normal one.
 
 Source: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4
 (unbiased accuracy); Sagawa et al., ICLR 2020 (worst group); Wilson, JASA 1927 (interval).
@@ -48,6 +49,8 @@ def groups(
     >>> g.plain.value, g.group_mean.value, round(g.class_balanced.value, 2)
     (0.75, 0.6666666666666666, 0.75)
     """
+    logits_or_predictions, y = _tensor(logits_or_predictions, "predictions"), _tensor(y, "labels")
+    bias = None if bias is None else _tensor(bias, "bias values")
     if len(logits_or_predictions) != len(y) or (bias is not None and len(bias) != len(y)):
         rows = "" if bias is None else f" and {len(bias)} bias values"
         raise UserError(f"got {len(logits_or_predictions)} predictions, {len(y)} labels{rows}")
@@ -74,12 +77,16 @@ def groups(
         worst_group=_worst(cells),
         aligned=_pooled([(c.correct, c.n) for c in cells if c.aligned], _why(names, aligned, "aligned")),
         conflicting=_pooled([(c.correct, c.n) for c in cells if c.aligned is False], _why(names, aligned, "conflicting")),
-        unbiased=_mean(
-            [(c.correct, c.n) for c in cells if c.n > UNBIASED_MIN],
-            f"no group has more than {UNBIASED_MIN} rows",
-        ),
+        unbiased=_unbiased(cells),
         without_bias=int((~known).sum()),
     )
+
+
+def _tensor(values: Tensor, what: str) -> Tensor:
+    try:
+        return torch.as_tensor(values)
+    except (TypeError, ValueError):
+        raise UserError(f"{what} must be numbers (codes from 0 on), got {type(values).__name__}") from None
 
 
 def _right(scores: Tensor, y: Tensor) -> Tensor:
@@ -138,10 +145,25 @@ def _class_balanced(right: Tensor, label: Tensor, classes: Sequence[str]) -> Est
     return _mean(parts, "no rows")
 
 
+def _unbiased(cells: Sequence[Cell]) -> Estimate:
+    large = [c for c in cells if c.n > UNBIASED_MIN]
+    if large and (one_sided := _only_aligned(cells, large)):
+        return Estimate(math.nan, math.nan, math.nan, 0, f"{one_sided} more than {UNBIASED_MIN} rows")
+    return _mean([(c.correct, c.n) for c in large], f"no group has more than {UNBIASED_MIN} rows")
+
+
+def _only_aligned(cells: Sequence[Cell], judged: Sequence[Cell]) -> str:
+    """Why a figure of the judged cells would say nothing of the conflicting rows that there are; empty if it does."""
+    there = any(c.aligned is False for c in cells) and not any(c.aligned is False for c in judged)
+    return "no conflicting group has" if there else ""
+
+
 def _worst(cells: Sequence[Cell]) -> Estimate:
     judged = [c for c in cells if not c.small]
     if not judged:
         return Estimate(math.nan, math.nan, math.nan, 0, f"no group has {SMALL_GROUP} rows")
+    if one_sided := _only_aligned(cells, judged):
+        return Estimate(math.nan, math.nan, math.nan, 0, f"{one_sided} {SMALL_GROUP} rows")
     worst = min(judged, key=lambda c: c.accuracy)
     return Estimate(worst.accuracy, worst.low, worst.high, worst.n)
 

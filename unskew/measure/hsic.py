@@ -31,6 +31,7 @@ from unskew.rng import stream
 
 def kernel_matrix(a: Tensor, kernel: str = "rbf", sigma: float | str = "median") -> Tensor:
     """(m, m) of the rows of `a`."""
+    a = torch.as_tensor(a)
     a = a.reshape(len(a), -1)
     a = a if a.is_floating_point() else a.double()
     if not len(a) or not bool(torch.isfinite(a).all()):

@@ -243,7 +243,12 @@ def _leak(
     sets: list[Tensor], attribute: Tensor, attack: Attack, seed: int, *, f1: list[float], at: float | None = None
 ) -> Leakage:
     """Attack every set of inputs for all rounds; with several sets, read a line of leakage against F1 at `at`."""
-    attribute = torch.as_tensor(attribute).long()
+    try:
+        attribute = torch.as_tensor(attribute).long()
+    except (TypeError, ValueError):
+        raise UserError(
+            f"attribute must be numbers (codes from 0 on, -1 where missing), got {type(attribute).__name__}"
+        ) from None
     values, rows = _draws(attribute, len(sets[0]), attack.rounds, seed)
     code = torch.full((int(attribute.max()) + 1,), -1)
     code[values] = torch.arange(len(values))

@@ -15,6 +15,9 @@ PICTURES = 6  # of each end and class
 CLASSES = 12
 POINTS = 4000  # of the loss-entropy picture
 MOST_VALUES = 40
+SHORTCUT = 0.1  # a bias worth removing
+LEAST_GAIN = 0.2  # of it that a repair should remove
+LEAST_SHARE = 0.2  # of a class's share of the rows that should stay
 
 
 def describe(data: DataSet, outcome: Outcome) -> dict[str, Any]:
@@ -79,7 +82,20 @@ def verdict(found: dict[str, Any]) -> str:
         why = first["before"].get("reason") or first["after"].get("reason")
         return f"{rows}; the bias of {first['name']} could not be measured: {why}."
     shares = [f"{100 * max(value, 0):.0f} %" for value in (before, after)]
-    return f"{rows}; {shares[0]} of the label could be read from {first['name']} before, {shares[1]} after."
+    told = f"{rows}; {shares[0]} of the label could be read from {first['name']} before, {shares[1]} after."
+    if before >= SHORTCUT and after > (1 - LEAST_GAIN) * before:
+        told += " That is hardly less: this repair does not remove the shortcut."
+    return told + "".join(f" {sentence}" for sentence in _lost(found["groups"]))
+
+
+def _lost(groups: dict[str, Any]) -> list[str]:
+    """Classes that the repair all but removes."""
+    shares = zip(groups["classes"], groups["before"], groups["after"], strict=True)
+    lost = [name for name, before, after in shares if before > 0 and after < LEAST_SHARE * before]
+    if not lost:
+        return []
+    named = ", ".join(lost[:5]) + (" and others" if len(lost) > 5 else "")
+    return [f"Little is left of {'class' if len(lost) == 1 else 'classes'} {named}: under a fifth of the share before."]
 
 
 def histogram(score: torch.Tensor) -> str:

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +15,12 @@ from torch import Tensor, nn
 
 from unskew import __version__, config, progress, registry
 from unskew.data._dataset import DataSet
-from unskew.data._sources import load
+from unskew.data._sources import as_words, load
 from unskew.errors import UserError
 from unskew.evaluate.predict import predict
 from unskew.evaluate.run import trained_method
 from unskew.files import dumps, plain, write_json, write_text
-from unskew.measure.representation_bias import BiasEstimate, bias_of_labels
+from unskew.measure.representation_bias import FOLDS, BiasEstimate, bias_of_labels
 from unskew.methods._base import Method
 from unskew.records import Run, Table
 from unskew.repair._base import Outcome
@@ -87,6 +88,8 @@ def repair(
     measured = _measure(work, outcome, measure, seed)
     found = _found(data, outcome, measured, method, cfg, work, identity, len(every), command)
     found["verdict"] = verdict(found)
+    weights = ["--weights", str(table_path), *(["train.weights=sampler"] if method == "gradients" else [])]
+    found["next"] = f"unskew train {as_words(data)} {shlex.join(weights)} --out repaired"
     table = _table(data, every, outcome, found)
     if how == "folder":
         with whole_folder(out) as part:
@@ -277,11 +280,23 @@ def _measure(work: _Work, outcome: Outcome, named: Sequence[str], seed: int) -> 
         entry: dict[str, Any] = {"name": name}
         for when, w in (("before", None), ("after", weight[index])):
             try:
+                _check_classes(data, y)
                 entry[when] = _shown(bias_of_labels(features, y, w, seed=seed))
             except UserError as error:
                 entry[when] = {"bias": math.nan, "low": math.nan, "high": math.nan, "n": 0, "reason": str(error)}
         found.append(entry)
     return found
+
+
+def _check_classes(data: DataSet, y: Tensor) -> None:
+    if data.multi_label:
+        return
+    counts = y.bincount(minlength=len(data.classes))
+    for name, count in zip(data.classes, counts.tolist(), strict=True):
+        if 0 < count < FOLDS:
+            raise UserError(
+                f"class {name!r} has {count} rows, too few to measure what gives it away; at least {FOLDS} are needed"
+            )
 
 
 def _shown(e: BiasEstimate) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def select(
     .. math::
         \text{threshold:}\ w_i \ge t \qquad
         \text{rank:}\ \text{the } \mathrm{round}(pN) \text{ largest} \qquad
-        \text{class\_rank:}\ \text{the same within each class}
+        \text{class\_rank:}\ \text{the same within each class, at least one}
 
         \text{sample:}\ u_i < w_i,\ u_i \sim U(0, 1) \qquad
         \text{uniform:}\ \mathrm{round}(pN) \text{ at random}
@@ -53,15 +53,17 @@ def select(
         return _largest(w, keep)
     if strategy == "class_rank":
         kept = [(y == c).nonzero().flatten() for c in torch.unique(y).tolist()]
-        return torch.cat([rows[_largest(w[rows], keep)] for rows in kept]).sort().values if kept else torch.zeros(0).long()
+        return (
+            torch.cat([rows[_largest(w[rows], keep, least=1)] for rows in kept]).sort().values if kept else torch.zeros(0).long()
+        )
     generator = stream(seed, "select", strategy)
     if strategy == "sample":
         return (torch.rand(len(w), generator=generator, dtype=torch.float64) < w).nonzero().flatten()
     return torch.randperm(len(w), generator=generator)[: round(keep * len(w))].sort().values
 
 
-def _largest(w: Tensor, share: float) -> Tensor:
-    return w.argsort(descending=True, stable=True)[: round(share * len(w))].sort().values
+def _largest(w: Tensor, share: float, least: int = 0) -> Tensor:
+    return w.argsort(descending=True, stable=True)[: max(least, round(share * len(w)))].sort().values
 
 
 def check_kept(kept: Tensor, y: Tensor, classes: tuple[str, ...], setting: str) -> None:
@@ -74,7 +76,8 @@ def check_kept(kept: Tensor, y: Tensor, classes: tuple[str, ...], setting: str) 
     if emptied:
         named = ", ".join(classes[c] for c in emptied[:5])
         raise UserError(
-            f"{setting} leaves no row of class {named}; relax it, or keep a share of every class with strategy=class_rank"
-            if "strategy" in setting
+            f"{setting} leaves no row of class {named}; relax it, keep a share of every class with strategy=class_rank, or all rows with "
+            "strategy=weights"
+            if "strategy" in setting and "class_rank" not in setting
             else f"{setting} leaves no row of class {named}; relax it"
         )

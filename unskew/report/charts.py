@@ -1,5 +1,6 @@
 """Charts drawn by Vega-Altair and rendered to SVG here and now: the page needs no script and no network."""
 
+import math
 from typing import Any
 
 _CONFIG = {
@@ -126,7 +127,7 @@ def gain(runs: list[dict[str, Any]]) -> str:
     for run in runs:
         for name in ("aligned", "conflicting"):
             value, interval = run["metrics"].get(name), run["metrics"]["intervals"].get(name)
-            if value is None or interval is None or None in interval:
+            if value is None or math.isnan(value) or interval is None or None in interval:
                 return ""
             rows.append({"run": run["name"], "rows": name, "accuracy": value, "low": interval[0], "high": interval[1]})
     if len(runs) < 2:

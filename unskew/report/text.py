@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from unskew.evaluate.run import Judgement
-from unskew.records import Groups
+from unskew.records import SMALL_GROUP, Groups
 from unskew.report.collect import AVERAGES, OF_SETS, leakage_notes, percent, verdict
 from unskew.report.html import MEANING
 
@@ -42,6 +42,9 @@ def group_table(found: Judgement) -> str:
     selection = found.metrics["selection"]
     lines += ["", f"selected by {selection['rule']} (step {selection['step']}); {found.metrics['split']} split"]
     lines += ["", *_matrix(groups)] if len(groups.bias_names) == 1 and len(groups.bias_values[0]) <= 12 else ["", *_rows(groups)]
+    small = sum(c.small for c in groups.cells)
+    if small and groups.bias_names:
+        lines.append(f"{small} of {len(groups.cells)} groups have fewer than {SMALL_GROUP} rows and do not enter the worst group")
     if groups.without_bias:
         lines.append(f"{groups.without_bias} rows have no bias value and are in no group")
     return "\n".join(lines)
@@ -102,6 +105,9 @@ def audit_table(found: dict[str, Any]) -> str:
         leak = c.get("leakage")
         told = f"leakage {percent(leak['dataset'])} (chance {percent(leak['chance'])})" if leak else c["leakage_reason"]
         lines.append(f"column {c['name']}: {told}")
+    left = found["left_out"]
+    lines += [f"left out: classes with fewer than five rows: {', '.join(left['classes'])}"] if left["classes"] else []
+    lines += [f"left out: {left['unreadable']} rows whose file cannot be decoded"] if left["unreadable"] else []
     lines += ["", "next:", *(f"  {n['command']}    # {n['why']}" for n in found["next"])]
     return "\n".join(lines)
 
@@ -113,7 +119,8 @@ def repair_table(found: dict[str, Any], out: str, page: str) -> str:
     for r in found["representations"]:
         lines.append(f"{r['name']:28} {_short(r['before']['bias']):>6} %  {_short(r['after']['bias']):>6} %")
         lines += [f"  {r[when]['reason']}" for when in ("before", "after") if r[when]["reason"]]
-    return "\n".join([*lines, "", f"table: {out}", f"page: {page}"])
+    after = ["", "next:", f"  {found['next']}"] if "next" in found else []  # tables of earlier versions have none
+    return "\n".join([*lines, "", found["verdict"], "", f"table: {out}", f"page: {page}", *after])
 
 
 def _short(value: float | None) -> str:

@@ -74,7 +74,10 @@ def spec(text: str) -> Spec:
     name, _, settings = text.partition(":")
     module = registry.load("representations", name)
     values = config.words(pieces(settings))
-    return Spec(text, module, config.build(module.Config, values))
+    try:
+        return Spec(text, module, config.build(module.Config, values))
+    except UserError as error:
+        raise UserError(f"representation {name}: {error} (as {name}:NAME=VALUE)") from None
 
 
 def standard(data: DataSet) -> tuple[list[Spec], dict[str, str]]:
