@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import unskew as package
-from unskew import checkpoint
+from unskew import checkpoint, files
 from unskew.errors import UserError
 from unskew.evaluate.select import score
 from unskew.records import Run, Table
@@ -276,3 +276,11 @@ def test_log_lines_are_json_and_cover_the_run(tmp_path):
     run = package.train("toy", out=tmp_path / "r", settings={"train.steps": 120, "train.log_every": 50})
     steps = [row["step"] for row in run.log() if row["kind"] == "train"]
     assert steps == [1, 50, 100, 120]
+
+
+def test_a_folder_takes_one_training_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "PATIENCE", 0.2)
+    short = {"train.steps": 3, "train.batch": 64}
+    with files.alone(tmp_path / "run", "training"), pytest.raises(UserError, match="another training is at work in"):
+        package.train("toy:rows=300", "erm", model="mlp", out=tmp_path / "run", settings=short)
+    assert package.train("toy:rows=300", "erm", model="mlp", out=tmp_path / "run", settings=short).finished

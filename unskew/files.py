@@ -2,10 +2,20 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from unskew.errors import UserError
+
+PATIENCE = 8.0  # seconds: processes that decode images notice after five that the one they worked for was killed
+
+try:
+    import fcntl
+except ImportError:  # not on this system
+    fcntl = None  # type: ignore[assignment]
 
 
 @contextmanager
@@ -25,6 +35,39 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+class Busy(UserError):
+    """Another process is at work in the folder."""
+
+
+@contextmanager
+def alone(folder: Path, work: str) -> Iterator[None]:
+    """Inside, no other process does this work in the folder; one that tries is told. Made if it is not there.
+
+    The folder itself is locked, so that nothing is left in it, and the system gives it free when the process ends, however it ends.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() < deadline:
+                    time.sleep(0.1)
+                    continue
+                raise Busy(f"another {work} is at work in {folder}; wait for it, or choose another --out") from None
+            except OSError:  # some network file systems have no locks
+                pass
+            break
+        yield
+    finally:
+        os.close(handle)
 
 
 def _alive(process: str) -> bool:

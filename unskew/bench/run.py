@@ -5,7 +5,6 @@ asked, and its log), `runs/ID` (what it trains), `results/ID.json` (what it foun
 `results.parquet`, `results.csv`, `results.tex`. `--only` and `--seeds` say what is run now; the report has everything in the folder.
 """
 
-import fcntl
 import json
 import os
 import subprocess
@@ -23,7 +22,7 @@ from unskew.bench._plan import check_on_disk, plan
 from unskew.bench._report import report
 from unskew.bench._suite import COST, Suite, Task, read, read_result
 from unskew.errors import UserError
-from unskew.files import write_json
+from unskew.files import alone, write_json
 
 TRIES = 2  # of a run that fails
 
@@ -63,7 +62,7 @@ def bench(
         from unskew.bench._ray import check_ray
 
         check_ray(address)
-    with _alone(out):
+    with alone(out, "bench"):  # two would train the same runs into the same places
         left = [t for t in tasks if not _has_result(out, t, asked.table["columns"])]
         everything, commands = _claim(out, known, asked, scale, settings or {}, tasks, command)
         for folder in ("runs", "results", "tasks"):
@@ -134,18 +133,6 @@ def request(suite: Suite, task: Task, out: Path) -> Path:
     return path
 
 
-@contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """A folder has one bench at a time: two would train the same runs into the same places."""
-    out.mkdir(parents=True, exist_ok=True)
-    with open(out / ".lock", "w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"another bench is at work in {out}; wait for it, or choose another --out") from None
-        yield
-
-
 def _record(out: Path) -> dict[str, Any] | None:
     """bench.json, whole; None if the folder has none."""
     path = out / "bench.json"
@@ -166,7 +153,7 @@ def _known(out: Path, suite: Suite, scale: str, settings: dict[str, str]) -> dic
     """What the folder holds already. It holds one suite at one scale; what is in it stays comparable."""
     there = _record(out)
     if there is None:
-        if out.is_file() or (out.is_dir() and any(p.name != ".lock" for p in out.iterdir())):
+        if out.is_file() or (out.is_dir() and any(out.iterdir())):
             raise UserError(f"{out} exists and is not a bench; choose another --out")
         return {"tasks": [], "commands": []}
     asked = {"suite": suite.name, "scale": scale, "settings": settings}

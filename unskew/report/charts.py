@@ -37,6 +37,9 @@ def curves(runs: list[dict[str, Any]], kind: str) -> str:
     if len({r["step"] for r in rows}) < 2:
         return ""
     title = "loss" if kind == "train" else "accuracy"
+    # Browsers set names wider than the renderer expects: long ones get a line each, and short ones room.
+    columns = 1 if max(len(r["series"]) for r in rows) > 24 else 2
+    legend = alt.Legend(orient="top", columns=columns, columnPadding=40, labelLimit=400)
     y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=False))
     chart = (
         alt.Chart(alt.Data(values=rows), width=420, height=200)
@@ -44,7 +47,7 @@ def curves(runs: list[dict[str, Any]], kind: str) -> str:
         .encode(
             x=alt.X("step:Q", title="step"),
             y=y,
-            color=alt.Color("series:N", title=None, legend=alt.Legend(orient="top", columns=2, labelLimit=400)),
+            color=alt.Color("series:N", title=None, legend=legend),
         )
     )
     return svg(chart)

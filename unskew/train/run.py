@@ -5,6 +5,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,7 +26,7 @@ from unskew.engine import Engine
 from unskew.errors import UserError
 from unskew.evaluate.predict import predict
 from unskew.evaluate.select import LOOKS_AT, SelectConfig, better, check, score
-from unskew.files import dumps, write_json
+from unskew.files import Busy, alone, dumps, write_json
 from unskew.methods._base import Method
 from unskew.methods._make import check_data, default_model, make_method, method_class, training_data, warm_start
 from unskew.records import Run, Table
@@ -120,7 +121,7 @@ def train(
         _run(made, used, cfg, weight, out, record, device)
     except (OSError, UserError) as error:
         # Without a saved state there is nothing to go on from: leave nothing behind. The log of a loss that overflowed stays.
-        if fresh and not isinstance(error, NonFinite) and not (out / "state.safetensors").is_file():
+        if fresh and not isinstance(error, (NonFinite, Busy)) and not (out / "state.safetensors").is_file():
             shutil.rmtree(out, ignore_errors=True)
         raise
     return Run(out)
@@ -142,20 +143,20 @@ def _run(
     total = cfg.train.steps or max(1, round(cfg.train.epochs * per_epoch))
     schedule_factor(cfg.optim, 0, total, per_epoch)  # a malformed duration is told before the first step
     state = _State(out, made, optimizers, data, cfg, engine, per_epoch, total, loader)
-    if engine.lead:
-        out.mkdir(parents=True, exist_ok=True)
-        write_json(out / "config.json", record)
-    engine.barrier()
-    state.resume()
-    with progress.bar(f"training {cfg.method_name}", total, state.step) as advance, _Log(out, engine.lead) as log:
-        state.log, state.advance = log, advance
-        fit(
-            made, loader, optimizers, engine, cfg.train, seed=cfg.seed, start=state.step, total=total,
-            lr=lambda step: schedule_factor(cfg.optim, step, total, per_epoch),
-            log=lambda step, terms: log("train", step + 1, terms), after=state.after,
-        )  # fmt: skip
-    state.finish()
-    engine.barrier()
+    with alone(out, "training") if engine.lead else nullcontext():
+        if engine.lead:
+            write_json(out / "config.json", record)
+        engine.barrier()
+        state.resume()
+        with progress.bar(f"training {cfg.method_name}", total, state.step) as advance, _Log(out, engine.lead) as log:
+            state.log, state.advance = log, advance
+            fit(
+                made, loader, optimizers, engine, cfg.train, seed=cfg.seed, start=state.step, total=total,
+                lr=lambda step: schedule_factor(cfg.optim, step, total, per_epoch),
+                log=lambda step, terms: log("train", step + 1, terms), after=state.after,
+            )  # fmt: skip
+        state.finish()
+        engine.barrier()
 
 
 class _State:
