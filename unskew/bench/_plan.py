@@ -96,7 +96,6 @@ def _runs(
         if "{" in values[name]:
             raise suite.wrong(f"{name} names vars that name others in turn, or each other", f"[scale.{scale}", "vars")
     where = "-".join(filter(None, (data, at, f"s{seed}")))
-    common = _settings(suite.table) | _settings(entry)
     questions = (
         ({"leakage": True} if suite.table.get("leakage") else {}) | suite.table.get("evaluate", {}) | chosen.get("evaluate", {})
     )
@@ -104,14 +103,12 @@ def _runs(
     tasks: list[Task] = []
     paths: dict[str, str] = {}
     used = {n: e for n, e in suite.part("method").items() if not methods or n in methods}
-    tables = [suite.table, entry, chosen, *used.values(), *(e.get("scale", {}).get(scale, {}) for e in used.values())]
-    asked = " ".join(v for table in tables for v in _settings(table).values())
+    asked = " ".join(v for n in used for table, _ in _layers(suite, scale, data, "method", n) for v in table.values())
     for kind, entries in (("shared", suite.part("shared")), ("method", used)):
         for name, own in entries.items():
             if kind == "shared" and f"{{shared.{name}}}" not in asked:
                 continue
-            settings = common | _settings(chosen) | _settings(own) | _settings(entry.get("scale", {}).get(scale, {}))
-            settings |= _settings(own.get("scale", {}).get(scale, {})) | extra
+            settings = {k: v for table, _ in _layers(suite, scale, data, kind, name) for k, v in table.items()} | extra
             for named in re.findall(r"\{shared\.([^}]*)\}", " ".join(settings.values())):
                 if named not in paths:
                     known = suite.part("shared")
@@ -131,6 +128,19 @@ def _runs(
                 paths[name] = tag
             tasks.append(task)
     return tasks
+
+
+def _layers(suite: Suite, scale: str, data: str, kind: str, name: str) -> list[tuple[dict[str, str], tuple[str, ...]]]:
+    """Settings of a run, from the weakest table to the strongest, each with the words that find it in the file."""
+    own, entry = suite.part(kind)[name], suite.part("data")[data]
+    return [
+        (_settings(suite.table), ("settings",)),
+        (_settings(entry), (f"[data.{data}",)),
+        (_settings(suite.part("scale")[scale]), (f"[scale.{scale}",)),
+        (_settings(own), (f"[{kind}.{name}",)),
+        (_settings(entry.get("scale", {}).get(scale, {})), (f"[data.{data}", scale)),
+        (_settings(own.get("scale", {}).get(scale, {})), (f"[{kind}.{name}", scale)),
+    ]
 
 
 def _settings(table: dict[str, Any]) -> dict[str, str]:
@@ -178,26 +188,17 @@ def _check(suite: Suite, scale: str, tasks: list[Task], extra: dict[str, str]) -
 def _blamed(suite: Suite, scale: str, task: Task, extra: dict[str, str], told: str) -> UserError:
     """The error with the line of the table that the setting or network came from; a word of the command line has none."""
     kind = "shared" if task.shared else "method"
-    own, entry = suite.part(kind)[task.name], suite.part("data")[task.data]
-    own_header, data_header = f"[{kind}.{task.name}", f"[data.{task.data}"
-    tables = [  # from the strongest to the weakest, as `_runs` puts them together
-        (_settings(own.get("scale", {}).get(scale, {})), (own_header, scale)),
-        (_settings(entry.get("scale", {}).get(scale, {})), (data_header, scale)),
-        (_settings(own), (own_header,)),
-        (_settings(suite.part("scale")[scale]), (f"[scale.{scale}",)),
-        (_settings(entry), (data_header,)),
-        (_settings(suite.table), ("settings",)),
-    ]
-    named = [key for key in task.settings if re.search(rf"(?<![\w.])(method\.)?{re.escape(key)}(?![\w.])", told)]
-    for key in named:
+    for key in task.settings:
+        if re.search(rf"(?<![\w.])(method\.)?{re.escape(key)}(?![\w.])", told) is None:
+            continue
         if key in extra:
             return UserError(told)
-        for settings, header in tables:
+        for settings, header in reversed(_layers(suite, scale, task.data, kind, task.name)):
             if key in settings:
                 return suite.wrong(told, *header, key.rpartition(".")[2])
-    if told.startswith("no model") and "model" in entry and "model" not in own:
-        return suite.wrong(told, data_header, "model")
-    return suite.wrong(told, own_header)
+    if told.startswith("no model") and "model" not in suite.part(kind)[task.name]:
+        return suite.wrong(told, f"[data.{task.data}", "model")
+    return suite.wrong(told, f"[{kind}.{task.name}")
 
 
 def _check_source(source: str) -> None:
