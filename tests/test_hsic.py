@@ -121,3 +121,5 @@ def test_integers_offsets_and_nan():
 def test_arrays_will_do():
     a, b = torch.randn(20, 3), torch.randn(20, 2)
     assert float(hsic(a.numpy(), b.numpy())) == pytest.approx(float(hsic(a, b)))
+    y = torch.randint(0, 3, (20, 1))
+    assert float(hsic(a, y.numpy())) == pytest.approx(float(hsic(a.double(), y.double())), rel=1e-4)

@@ -56,6 +56,8 @@ def kernel_matrix(a: Tensor, kernel: str = "rbf", sigma: float | str = "median")
 
 def hsic_of_kernels(k: Tensor, other: Tensor, unbiased: bool = True) -> Tensor:
     """HSIC from two kernel matrices of the same rows."""
+    kind = torch.promote_types(k.dtype, other.dtype)  # features in single precision, labels as whole numbers
+    k, other = k.to(kind), other.to(kind)
     m = len(k)
     if not unbiased:
         centred = k - k.mean(0, keepdim=True) - k.mean(1, keepdim=True) + k.mean()
