@@ -167,6 +167,35 @@ WRONG |= {
 }
 
 
+WRONG |= {
+    "[method.pgd]\n": ("[method.pgd]\nmethod = { a = 1 }\n", "toy.toml:20: method must be text, got {'a': 1}"),
+    'seed={seed}"': ('seed={seed[a]}"', "braces name a value, such as {seed}"),
+    '"toy:rows={rows},seed={seed}"': (
+        '"toy:seed={seed},rowz={rows}"',
+        "toy.toml:11: toy:seed=0,rowz=300: unknown setting 'rowz'",
+    ),
+    'published = "Vanilla"\n[': (
+        'published = "Vanilla"\npublished_at = "{at.foo}"\n[',
+        "toy.toml:20: published_at = '{at.foo}': may hold {at}",
+    ),
+    'method = "gce"\n': (
+        'method = "gce"\nsettings = { init = "{shared.biased}" }\n',
+        "toy.toml:18: a shared run cannot use another",
+    ),
+    "# A suite for tests": (
+        'evaluate = { on = "toy:rowz=1" }\n# A',
+        "toy.toml:1: evaluate: on = 'toy:rowz=1': unknown setting 'rowz'",
+    ),
+    "vars = { rows = 300 }\n": (
+        "vars = { rows = 300, seed = 7 }\n",
+        "toy.toml:9: vars: seed has a value of its own in every run",
+    ),
+    'at = { "" = "only" }\n': ("at = {}\n", "toy.toml:15: [data.toy] at has no values"),
+    "toy:rows=": ("toy:noise=7,rows=", "data.noise=7.0: must lie in [0, 1)"),
+    'source = "toy:rows={rows},seed={seed}"': ('source = "nosuch.csv"', "toy.toml:11: nosuch.csv: there is no such file"),
+}
+
+
 @pytest.mark.parametrize("part", WRONG)
 def test_a_wrong_suite_is_refused_before_anything_starts(suite, tmp_path, part):
     now, said = WRONG[part]
@@ -189,6 +218,8 @@ def test_the_line_told_is_that_of_the_setting(suite, tmp_path):
     assert "toy.toml:10: train.epochs must be above 0" in refused(suite, tmp_path, GOOD.replace("steps = 10", "steps = 0"))
     assert "toy.toml:6: train.batch" in refused(suite, tmp_path, GOOD.replace("batch = 64", "batch = 0"))
     assert "toy.toml:14: no model 'mpl'" in refused(suite, tmp_path, GOOD.replace('"mlp"', '"mpl"'))
+    only_data = GOOD.partition("[method.erm]")[0]
+    assert "toy.toml:1: method must be a table, got 'erm'" in refused(suite, tmp_path, f'method = "erm"\n{only_data}')
     told = refused(suite, tmp_path, GOOD, settings={"train.batch": "0"})  # of the command line
     assert told.startswith("train.batch, train.accumulate")
 
@@ -441,6 +472,27 @@ def test_the_report_has_everything_in_the_folder(suite, tmp_path):
     assert [r["method"] for r in package.bench(str(suite), out=out, seeds=1)["table"]] == ["pgd"]
     (out / "bench.json").write_text("{}")
     with pytest.raises(UserError, match=r"bench.json is not the record of a bench"):
+        again(out)
+
+
+def test_one_table_holds_one_budget_and_keeps_the_suites_order(suite, tmp_path):
+    out = tmp_path / "out"
+    package.bench(str(suite), out=out, seeds=1, only=["pgd"])
+    found = package.bench(str(suite), out=out, seeds="1..1", only=["erm"])
+    assert [r["method"] for r in found["table"]] == ["erm", "pgd"]
+    suite.write_text(GOOD.replace("steps = 10", "steps = 20"))
+    with pytest.raises(UserError, match=r"holds a result of toy-s0-shared-biased with another settings; choose another --out"):
+        package.bench(str(suite), out=out, seeds="2..2", only=["erm"])
+    suite.write_text(GOOD)
+    with pytest.raises(UserError, match=r"holds a result of toy-s0-shared-biased with another source"):
+        package.bench(str(suite), out=out, seeds="2..2", only=["erm"], roots={"rows": "60"})
+    record = json.loads((out / "bench.json").read_text())  # as an earlier version wrote it, its suite elsewhere by now
+    old = {key: record[key] for key in ("suite", "text", "scale", "settings")} | {"path": str(tmp_path / "gone" / "toy.toml")}
+    (out / "bench.json").write_text(json.dumps(old))
+    assert again(out)["done"] == 2
+    assert package.bench(str(suite), out=out, seeds="1..1", only=["erm"])["done"] == 2
+    (out / "bench.json").write_text(json.dumps(record | {"tasks": [{}]}))
+    with pytest.raises(UserError, match="is not the record of a bench"):
         again(out)
 
 

@@ -13,7 +13,8 @@ from scipy.stats import binomtest
 from unskew.errors import UserError
 from unskew.maths.groups import group_id, lift
 from unskew.maths.intervals import mean_of_proportions, wilson
-from unskew.measure import groups
+from unskew.measure import groups, hsic, representation_bias
+from unskew.repair import aflite, balance, denoise, repair_weights
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4))
@@ -121,3 +122,24 @@ def test_lift_is_one_for_independent_columns():
     y = torch.tensor([0, 0, 1, 1] * 5)
     b = torch.tensor([0, 1, 0, 1] * 5)
     torch.testing.assert_close(lift(y, b, 2, 2), torch.ones(2, 2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: repair_weights(np.zeros((0, 3)), []),
+        lambda: aflite(np.zeros((0, 3)), []),
+        lambda: representation_bias(np.zeros((0, 3)), []),
+        lambda: hsic(np.zeros((0, 3)), np.zeros((0, 3))),
+        lambda: balance([], []),
+        lambda: balance([-1, 0], [0, 1]),
+        lambda: balance([0, 0], [0, 1], alpha=math.nan),
+        lambda: aflite(np.zeros((2, 3)), [-1, 0]),
+        lambda: denoise(np.zeros((2, 3)), [0, 3]),
+        lambda: repair_weights(np.zeros((2, 3)), np.array(["a", "b"])),
+    ],
+)
+def test_no_rows_and_codes_out_of_range_are_told(ask):
+    with pytest.raises(UserError):
+        ask()
+    assert math.isnan(groups([], [], []).plain.value)

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import unskew as package
+import unskew.train.run as run_module
 from unskew import checkpoint, files
 from unskew.errors import UserError
 from unskew.evaluate.select import score
@@ -284,3 +285,14 @@ def test_a_folder_takes_one_training_at_a_time(tmp_path, monkeypatch):
     with files.alone(tmp_path / "run", "training"), pytest.raises(UserError, match="another training is at work in"):
         package.train("toy:rows=300", "erm", model="mlp", out=tmp_path / "run", settings=short)
     assert package.train("toy:rows=300", "erm", model="mlp", out=tmp_path / "run", settings=short).finished
+
+
+@pytest.mark.parametrize(("seconds", "saves"), [(0.0, 5), (1e9, 2)])
+def test_a_slow_training_is_saved_by_the_clock_too(tmp_path, monkeypatch, seconds, saves):
+    done = []
+    real = run_module._State._save
+    monkeypatch.setattr(run_module._State, "_save", lambda self, step: (done.append(step), real(self, step)))
+    monkeypatch.setattr(run_module, "SAVE_SECONDS", seconds)
+    short = {"train.steps": 6, "train.batch": 64, "train.checkpoint": "2 steps"}
+    package.train("toy:rows=300", "erm", model="mlp", out=tmp_path / "run", settings=short)
+    assert done == ([1, 2, 3, 4, 5] if saves == 5 else [2, 4])

@@ -282,10 +282,12 @@ def data(
     place = write(made, out, how)
     about = {**made.describe(), "seconds": time.perf_counter() - started}
     rows = ", ".join(f"{n} {s}" for s, n in about["rows"].items() if n)
+    columns = [word for name in made.bias_names for word in ("--bias", name)] if how == "images" else []
     _show(
         {"out": str(place), **about},
         json,
-        f"{place}: {rows}; bias columns: {', '.join(made.bias_names) or 'none'}; {about['seconds']:.1f} s",
+        f"{place}: {rows}; bias columns: {', '.join(made.bias_names) or 'none'}; {about['seconds']:.1f} s\n"
+        f"as a source: {shlex.join([str(place), *columns])}",
     )
 
 

@@ -59,6 +59,7 @@ def component(module: ModuleType, base: type) -> type:
 def card(kind: str, name: str) -> str:
     """The text of a component: its module's docstring, or the comment at the head of a suite."""
     if kind == "suites":
+        name = name.replace("_", "-")
         if name not in names(kind):
             raise UserError(f"no suite {name!r}{suggest(name, names(kind))}")
         lines = (_SUITES / f"{name}.toml").read_text(encoding="utf-8").splitlines()

@@ -7,7 +7,7 @@ from typing import Any
 
 from unskew import config, registry
 from unskew.bench._suite import Suite, Task
-from unskew.data._sources import pieces
+from unskew.data._sources import DataConfig, pieces
 from unskew.errors import UserError, suggest
 from unskew.measure.bias_dependency import check_rates
 from unskew.representations._base import spec
@@ -110,11 +110,14 @@ def _runs(
                 continue
             settings = {k: v for table, _ in _layers(suite, scale, data, kind, name) for k, v in table.items()} | extra
             for named in re.findall(r"\{shared\.([^}]*)\}", " ".join(settings.values())):
-                if named not in paths:
+                if kind == "shared" or named not in paths:
                     known = suite.part("shared")
-                    raise suite.wrong(
-                        f"there is no [shared.{named}]{suggest(named, known)}", f"[{kind}.{name}", f"shared.{named}"
+                    told = (
+                        "a shared run cannot use another"
+                        if named in known
+                        else f"there is no [shared.{named}]{suggest(named, known)}"
                     )
+                    raise suite.wrong(told, f"[{kind}.{name}", f"{{shared.{named}}}")
             needs = tuple(paths[n] for n in paths if any(f"{{shared.{n}}}" in str(v) for v in settings.values()))
             tag = f"{where}-{'shared-' if kind == 'shared' else ''}{name}"
             task = Task(
@@ -161,8 +164,10 @@ def _settings(table: dict[str, Any]) -> dict[str, str]:
 def _filled(suite: Suite, text: str, values: dict[str, str], where: str) -> str:
     try:
         return text.format(**values)
-    except (KeyError, IndexError, ValueError, AttributeError) as error:
+    except KeyError as error:
         raise suite.wrong(f"{text!r}: no value for {error}; there are {', '.join(values)}", where) from None
+    except (IndexError, ValueError, AttributeError, TypeError) as error:
+        raise suite.wrong(f"{text!r}: braces name a value, such as {{seed}} ({error})", where) from None
 
 
 def _check(suite: Suite, scale: str, tasks: list[Task], extra: dict[str, str]) -> None:
@@ -171,7 +176,7 @@ def _check(suite: Suite, scale: str, tasks: list[Task], extra: dict[str, str]) -
     for task in tasks:
         if "train.epochs" not in task.settings and "train.steps" not in task.settings:
             raise suite.wrong(f"{task.id} has no budget: give train.epochs or train.steps", f".{task.name}]")
-        key = (task.source.split("seed=")[0], task.method, task.model, tuple(sorted(task.settings.items())))
+        key = (task.source, task.method, task.model, tuple(sorted(task.settings.items())))
         if key in done:
             continue
         done.add(key)
@@ -179,6 +184,7 @@ def _check(suite: Suite, scale: str, tasks: list[Task], extra: dict[str, str]) -
             _check_source(task.source)
         except UserError as error:
             raise suite.wrong(f"{task.source}: {error}", f"[data.{task.data}") from None
+        _check_judging(suite, task.judging)
         try:
             _check_run(task)
         except UserError as error:
@@ -207,8 +213,10 @@ def _check_source(source: str) -> None:
         if not Path(name).exists():
             raise UserError("there is no such file or folder")
         return
+    if Path(name).suffix in (".csv", ".parquet", ".jsonl", ".npz"):
+        raise UserError("there is no such file")
     values = config.words(list(pieces(settings)))
-    values.pop("noise", None)
+    config.build(DataConfig, {"noise": values.pop("noise")} if "noise" in values else {}, "data.")
     config.build(registry.load("data", name).Config, values)
 
 
@@ -223,7 +231,7 @@ def check_on_disk(tasks: list[Task]) -> None:
 
 
 def _check_run(task: Task) -> None:
-    """Method, network and what is asked of evaluate, whatever is named there and wrong."""
+    """Method and network, whatever is named there and wrong."""
     name, settings = task.method, {k: v for k, v in task.settings.items() if "{shared." not in v}
     if name == "dependency":
         if not settings.get("phi"):
@@ -235,10 +243,15 @@ def _check_run(task: Task) -> None:
         settings = {k: v for k, v in settings.items() if k not in ("phi", "rates") and not k.startswith("repair.")}
         name = "erm"
     check_training(name, task.model, settings)
-    judging = task.judging
-    if judging.get("textures"):
-        spec(judging["textures"])
-    if judging.get("on"):
-        _check_source(judging["on"])
+
+
+def _check_judging(suite: Suite, judging: dict[str, Any]) -> None:
+    """What is asked of evaluate, and cannot be answered."""
+    for key, check in (("textures", spec), ("on", _check_source)):
+        try:
+            if judging.get(key):
+                check(judging[key])
+        except UserError as error:
+            raise suite.wrong(f"evaluate: {key} = {judging[key]!r}: {error}", "evaluate", key) from None
     if judging.get("shared_classes") and not judging.get("on"):
-        raise UserError("evaluate: shared_classes is for another source: name it with on")
+        raise suite.wrong("evaluate: shared_classes is for another source: name it with on", "evaluate", "shared_classes")

@@ -41,7 +41,7 @@ TOP = {
 QUESTIONS = {"leakage": bool, "attack": dict, "temporal": bool, "textures": str, "on": str, "shared_classes": bool}  # of evaluate
 TYPES: dict[str, tuple[type, ...]] = {
     "title": (str,), "published": (str,), "seeds": (int,), "columns": (dict,), "baseline": (str,), "settings": (dict,),
-    "scale": (dict,), "data": (dict,), "shared": (dict,), "method": (dict, str), "split": (str,), "leakage": (bool,),
+    "scale": (dict,), "data": (dict,), "shared": (dict,), "method": (dict,), "split": (str,), "leakage": (bool,),
     "evaluate": (dict,), "vars": (dict,), "only": (list,), "source": (str,), "at": (dict,), "model": (str,), "published_at": (str,),
 }  # fmt: skip
 WORDS = {str: "text", int: "a whole number", dict: "a table", list: "a list", bool: "true or false"}
@@ -50,7 +50,10 @@ ANSWERS = {  # parts of its JSON, and the question that each answers
     "leakage": "leakage", "leakage_by_bias": "leakage", "temporal": "temporal", "textures": "textures",
     "cross_dataset": "shared_classes",
 }  # fmt: skip
-LEAKS = {"model", "dataset", "dataset_at_f1", "amplification", "f1", "chance"}  # figures of `leakage`
+PARTS_OF = {
+    "leakage": {"model", "dataset", "dataset_at_f1", "amplification", "f1", "chance", "rba"}, "temporal": {"value"},
+    "textures": {"value"}, "cross_dataset": {"mean"},
+}  # fmt: skip
 COST = "cost"  # a column of this name is the ratio of seconds to the baseline's, not a figure of evaluate
 NUMBERS = {"beta", "temporal.value"}  # figures that are no shares: shown as they are, not in per cent
 KEYS = ("method", "dataset", "bias_setting", "metric", "mean")  # columns of a published table; std may come beside them
@@ -153,7 +156,7 @@ def read(named: str) -> Suite:
             raise UserError(f"no suite {named!r}{suggest(named, known)}; or name a TOML file")
         path = HERE / "suites" / f"{named}.toml"
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         table = tomllib.loads(text)
     except OSError as error:
         raise UserError(f"no suite {named!r}: {error.strerror}") from None
@@ -178,7 +181,7 @@ def _check_keys(suite: Suite) -> None:
                     raise suite.wrong(
                         f"[{kind}.{name}] has an unknown entry {key!r}{suggest(key, allowed)}", f"[{kind}.{name}", key
                     )
-                _check_type(suite, key, entry[key], TYPES[key], f"[{kind}.{name}", key)
+                _check_type(suite, key, entry[key], (str,) if key == "method" else TYPES[key], f"[{kind}.{name}", key)
             if kind != "scale":
                 _check_name(suite, kind, name)
                 _check_scales(suite, kind, name, entry.get("scale", {}))
@@ -232,7 +235,12 @@ def _check_words(suite: Suite) -> None:
     for name, metric in suite.table.get("columns", {}).items():
         if not isinstance(metric, str):
             raise suite.wrong(f"columns: the published name of {name!r} must be text, got {metric!r}", "columns", name)
+    for scale, entry in suite.part("scale").items():
+        for name in {"at", "seed", "model"} & set(entry.get("vars", {})):
+            raise suite.wrong(f"vars: {name} has a value of its own in every run; choose another name", f"[scale.{scale}", "vars")
     for name, entry in suite.part("data").items():
+        if entry.get("at") == {}:
+            raise suite.wrong(f"[data.{name}] at has no values; leave it out, or name some", f"[data.{name}", "at")
         for at, told in entry.get("at", {}).items():
             if not isinstance(told, str):  # 0.99 = "..." without quotes is an entry 99 of a table 0
                 raise suite.wrong(
@@ -244,7 +252,7 @@ def _check_words(suite: Suite) -> None:
     for name, entry in suite.part("method").items():
         try:
             entry.get("published_at", "").format(at="")
-        except (KeyError, IndexError, ValueError):
+        except (KeyError, IndexError, ValueError, AttributeError, TypeError):
             words = (f"[method.{name}", "published_at")
             raise suite.wrong(f"published_at = {entry['published_at']!r}: may hold {{at}} and no other braces", *words) from None
 
@@ -260,8 +268,8 @@ def _check_columns(suite: Suite) -> None:
         if dot and part in ANSWERS:
             if ANSWERS[part] not in asked:
                 raise suite.wrong(f"column {name!r} needs evaluate = {{ {ANSWERS[part]} = ... }}", "columns", part)
-            if part == "leakage" and figure.partition(".")[0] not in {*LEAKS, "rba"}:
-                raise suite.wrong(f"column {name!r} is no figure of leakage{suggest(figure, LEAKS)}", "columns", name)
+            if part in PARTS_OF and figure.partition(".")[0] not in PARTS_OF[part]:
+                raise suite.wrong(f"column {name!r} is no figure of {part}{suggest(figure, PARTS_OF[part])}", "columns", name)
         elif dot and not part:
             raise suite.wrong(f"column {name!r} names no split", "columns", name)
         elif (figure if dot else name) not in (FIGURES if dot else {*FIGURES, COST}):
@@ -279,13 +287,19 @@ def _check_type(suite: Suite, name: str, value: Any, types: tuple[type, ...], *w
         raise suite.wrong("split must name a split, such as test", *words)
 
 
-def read_result(path: Path) -> dict[str, Any] | None:
-    """A run's result; None if there is none, or none that can be read."""
+def read_json(path: Path, *needed: str) -> dict[str, Any] | None:
+    """A table from a file; None if there is none, or it cannot be read, or lacks an entry."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found
+    return found if isinstance(found, dict) and set(needed) <= set(found) else None
+
+
+def read_result(path: Path) -> dict[str, Any] | None:
+    """What a run found; None if there is nothing that can be used."""
+    found = read_json(path, "id", "seconds", "shared")
+    return found if found is not None and (found["shared"] or isinstance(found.get("figures"), dict)) else None
 
 
 def shown(figure: str, value: float) -> float:

@@ -20,7 +20,7 @@ from unskew import progress
 from unskew.bench._live import board
 from unskew.bench._plan import check_on_disk, plan
 from unskew.bench._report import report
-from unskew.bench._suite import COST, Suite, Task, read, read_result
+from unskew.bench._suite import COST, Suite, Task, read, read_json, read_result
 from unskew.errors import UserError
 from unskew.files import alone, write_json
 
@@ -57,13 +57,15 @@ def bench(
     published = asked.published()  # a wrong table is told before the work
     tasks = plan(asked, scale, seeds=seeds, only=only, extra=settings, roots=roots)
     check_on_disk(tasks)
-    known = _known(out, asked, scale, settings or {})
+    _known(out, asked, scale, settings or {})  # a folder that cannot take it is told before it is locked
     if on == "ray":
         from unskew.bench._ray import check_ray
 
         check_ray(address)
     with alone(out, "bench"):  # two would train the same runs into the same places
+        known = _known(out, asked, scale, settings or {})
         left = [t for t in tasks if not _has_result(out, t, asked.table["columns"])]
+        _check_comparable(out, known, asked, scale, settings, roots)
         everything, commands = _claim(out, known, asked, scale, settings or {}, tasks, command)
         for folder in ("runs", "results", "tasks"):
             (out / folder).mkdir(exist_ok=True)
@@ -86,7 +88,7 @@ def again(out: str | Path) -> dict[str, Any]:
         raise UserError(f"{out} holds no bench; name its folder with --out")
     asked = Suite(Path(there["path"]), tomllib.loads(there["text"]), there["text"])
     tasks = _in_order(asked, [_task(t) for t in there["tasks"]])
-    published = asked.published(there["published"])
+    published = asked.published(there["published"]) if there["published"] else None
     return {**report(asked, tasks, out, published, there["scale"], there["commands"]), "failed": []}
 
 
@@ -138,14 +140,25 @@ def _record(out: Path) -> dict[str, Any] | None:
     path = out / "bench.json"
     if not path.is_file():
         return None
-    there = read_result(path)
-    if not isinstance(there, dict) or not {"suite", "path", "text", "scale", "settings"} <= set(there):
-        raise UserError(f"{path} is not the record of a bench; choose another --out")
-    if "tasks" not in there:  # of an earlier version: what was started is in `tasks`, and the published table where the suite is
-        started = [read_result(p) for p in sorted((out / "tasks").glob("*.json"))]
-        there["tasks"] = [t["task"] for t in started if t is not None]
-        there["published"] = Suite(Path(there["path"]), tomllib.loads(there["text"]), there["text"]).published_text()
-        there["commands"] = []
+    there = read_json(path, "suite", "path", "text", "scale", "settings")
+    try:
+        if there is None:
+            raise KeyError(path)
+        if (
+            "tasks" not in there
+        ):  # of an earlier version: what was started is in `tasks`, and the published table where the suite is
+            started = [read_json(p, "task") for p in sorted((out / "tasks").glob("*.json"))]
+            there |= {"tasks": [t["task"] for t in started if t is not None], "commands": []}
+            try:
+                there["published"] = Suite(Path(there["path"]), tomllib.loads(there["text"]), there["text"]).published_text()
+            except UserError as error:
+                progress.say(f"no published numbers: {error}")
+                there["published"] = ""
+        for told in there["tasks"]:
+            _task(told)
+        tomllib.loads(there["text"])
+    except (KeyError, TypeError, ValueError):
+        raise UserError(f"{path} is not the record of a bench; choose another --out") from None
     return there
 
 
@@ -161,6 +174,27 @@ def _known(out: Path, suite: Suite, scale: str, settings: dict[str, str]) -> dic
         if there[key] != asked[key]:
             raise UserError(f"{out} holds {what}; choose another --out")
     return there
+
+
+def _check_comparable(
+    out: Path, known: dict[str, Any], suite: Suite, scale: str, settings: dict[str, str] | None, roots: dict[str, str] | None
+) -> None:
+    """What is in the folder, asked for now or not, is what the suite would run: one table holds one budget, one source, one network."""
+    there = {t["id"]: t for t in known["tasks"]}
+    tasks = [_task(t) for t in there.values()]
+    for seed in sorted({t.seed for t in tasks}):
+        places = {word for t in tasks if t.seed == seed for word in (t.data, t.at, *([] if t.shared else [t.name]))}
+        named = [
+            *suite.part("data"),
+            *suite.part("method"),
+            *(str(a) for e in suite.part("data").values() for a in e.get("at", {})),
+        ]
+        only = [word for word in named if word and word in places]
+        for task in plan(suite, scale, seeds=f"{seed}..{seed}", only=only, extra=settings, roots=roots) if only else []:
+            before, now = there.get(task.id), json.loads(json.dumps(task.json()))
+            if before is not None and read_result(result_path(out, task)) is not None and before != now:
+                different = ", ".join(key for key in now if before.get(key) != now[key])
+                raise UserError(f"{out} holds a result of {task.id} with another {different}; choose another --out")
 
 
 def _claim(
@@ -189,16 +223,15 @@ def _task(told: dict[str, Any]) -> Task:
 def _in_order(suite: Suite, tasks: list[Task]) -> list[Task]:
     """The runs as the suite lists them; those of a data set or method that it no longer has are left out."""
     data = {name: k for k, name in enumerate(suite.part("data"))}
+    ats = {name: [str(a) for a in entry.get("at", {"": ""})] for name, entry in suite.part("data").items()}
     order = {"shared": list(suite.part("shared")), "method": list(suite.part("method"))}
-    kept = [t for t in tasks if t.data in data and t.name in order["shared" if t.shared else "method"]]
+    kept = [t for t in tasks if t.at in ats.get(t.data, ()) and t.name in order["shared" if t.shared else "method"]]
     if len(kept) < len(tasks):
         progress.say(f"{len(tasks) - len(kept)} runs in the folder are no longer in the suite and are left out")
 
-    def place(task: Task) -> tuple[int, int, int, bool, int]:
-        ats = [str(a) for a in suite.part("data")[task.data].get("at", {"": ""})]
-        at = ats.index(task.at) if task.at in ats else len(ats)
+    def place(task: Task) -> tuple[int, int, bool, int, int]:
         names = order["shared" if task.shared else "method"]
-        return data[task.data], at, task.seed, not task.shared, names.index(task.name)
+        return data[task.data], ats[task.data].index(task.at), not task.shared, names.index(task.name), task.seed
 
     return sorted(kept, key=place)
 

@@ -57,6 +57,8 @@ class DataConfig:
             raise UserError("data.size, data.workers, data.memory and data.frames must not be negative")
         if len(self.boxes) != 4 or self.blur <= 0:
             raise UserError("data.boxes names four columns (x0,y0,x1,y1), and data.blur must be above 0")
+        if not 0 <= self.noise < 1:
+            raise UserError(f"data.noise={self.noise}: must lie in [0, 1)")
         preset(self.augment)  # a wrong name is told
         if self.mask and not self.hide:
             raise UserError(f"data.mask={self.mask} says where to hide; say how with data.hide=blur or data.hide=black")

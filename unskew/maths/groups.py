@@ -5,6 +5,16 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from unskew.errors import UserError
+
+
+def tensor_of(values: Tensor, what: str) -> Tensor:
+    """Numbers from a tensor, an array or a list; words are refused."""
+    try:
+        return torch.as_tensor(values)
+    except (TypeError, ValueError):
+        raise UserError(f"{what} must be numbers (codes from 0 on), got {type(values).__name__} of something else") from None
+
 
 def group_id(columns: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
     r"""Mixed-radix code of several categorical columns, the first one slowest.

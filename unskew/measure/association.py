@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from unskew.errors import UserError
+from unskew.maths.groups import tensor_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def association(y: Tensor, bias: Tensor) -> Association:
     >>> round(association(torch.arange(400) % 2, torch.arange(400) % 2).share, 2)
     1.0
     """
-    y, bias = torch.as_tensor(y).long(), torch.as_tensor(bias).long()
+    y, bias = tensor_of(y, "labels").long(), tensor_of(bias, "bias values").long()
     if y.shape != bias.shape or y.ndim != 1:
         raise UserError(f"two columns of equal length are needed, got {tuple(y.shape)} and {tuple(bias.shape)}")
     known = (y >= 0) & (bias >= 0)

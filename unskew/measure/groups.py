@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from unskew.errors import UserError
-from unskew.maths.groups import group_id
+from unskew.maths.groups import group_id, tensor_of
 from unskew.maths.intervals import mean_of_proportions, wilson
 from unskew.records import SMALL_GROUP, Cell, Estimate, Groups
 
@@ -49,20 +49,20 @@ def groups(
     >>> g.plain.value, g.group_mean.value, round(g.class_balanced.value, 2)
     (0.75, 0.6666666666666666, 0.75)
     """
-    logits_or_predictions, y = _tensor(logits_or_predictions, "predictions"), _tensor(y, "labels")
-    bias = None if bias is None else _tensor(bias, "bias values")
+    logits_or_predictions, y = tensor_of(logits_or_predictions, "predictions"), tensor_of(y, "labels")
+    bias = None if bias is None else tensor_of(bias, "bias values")
     if len(logits_or_predictions) != len(y) or (bias is not None and len(bias) != len(y)):
         rows = "" if bias is None else f" and {len(bias)} bias values"
         raise UserError(f"got {len(logits_or_predictions)} predictions, {len(y)} labels{rows}")
     right = _right(logits_or_predictions, y)
     label = y if y.ndim == 1 else torch.zeros(len(y), dtype=torch.long)
-    codes = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias.reshape(len(y), -1).long()
+    codes = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else (bias[:, None] if bias.ndim == 1 else bias).long()
     if classes is None:
         classes = [str(c) for c in range(int(label.max()) + 1 if len(label) else 0)]
     if y.ndim > 1:
         classes = ["all labels"]
     if bias_values is None:
-        bias_values = [[str(v) for v in range(int(c.max()) + 1)] for c in codes.unbind(1)]
+        bias_values = [[str(v) for v in range(int(c.max()) + 1 if len(c) else 0)] for c in codes.unbind(1)]
     names = tuple(bias_names) if bias_names is not None else tuple(f"bias{k}" for k in range(codes.shape[1]))
     known = (codes >= 0).all(1)
     cells = _cells(right[known], label[known], codes[known], [len(classes), *map(len, bias_values)], aligned)
@@ -80,13 +80,6 @@ def groups(
         unbiased=_unbiased(cells),
         without_bias=int((~known).sum()),
     )
-
-
-def _tensor(values: Tensor, what: str) -> Tensor:
-    try:
-        return torch.as_tensor(values)
-    except (TypeError, ValueError):
-        raise UserError(f"{what} must be numbers (codes from 0 on), got {type(values).__name__}") from None
 
 
 def _right(scores: Tensor, y: Tensor) -> Tensor:

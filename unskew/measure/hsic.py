@@ -32,6 +32,8 @@ from unskew.rng import stream
 def kernel_matrix(a: Tensor, kernel: str = "rbf", sigma: float | str = "median") -> Tensor:
     """(m, m) of the rows of `a`."""
     a = torch.as_tensor(a)
+    if not len(a):
+        raise UserError("HSIC needs rows of finite numbers, got 0 rows")
     a = a.reshape(len(a), -1)
     a = a if a.is_floating_point() else a.double()
     if not len(a) or not bool(torch.isfinite(a).all()):

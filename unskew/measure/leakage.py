@@ -36,6 +36,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unskew.errors import UserError
+from unskew.maths.groups import tensor_of
 from unskew.maths.intervals import Z95
 from unskew.rng import seed_of, stream
 
@@ -243,12 +244,7 @@ def _leak(
     sets: list[Tensor], attribute: Tensor, attack: Attack, seed: int, *, f1: list[float], at: float | None = None
 ) -> Leakage:
     """Attack every set of inputs for all rounds; with several sets, read a line of leakage against F1 at `at`."""
-    try:
-        attribute = torch.as_tensor(attribute).long()
-    except (TypeError, ValueError):
-        raise UserError(
-            f"attribute must be numbers (codes from 0 on, -1 where missing), got {type(attribute).__name__}"
-        ) from None
+    attribute = tensor_of(attribute, "the attribute's values").long()
     values, rows = _draws(attribute, len(sets[0]), attack.rounds, seed)
     code = torch.full((int(attribute.max()) + 1,), -1)
     code[values] = torch.arange(len(values))

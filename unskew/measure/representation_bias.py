@@ -32,6 +32,7 @@ import torch
 from torch import Tensor
 
 from unskew.errors import UserError
+from unskew.maths.groups import tensor_of
 from unskew.maths.softmax import ROWS, fit_softmax
 from unskew.rng import stream
 
@@ -175,10 +176,10 @@ def _without_zeros(
 
 def _checked(features: Tensor, y: Tensor, weights: Tensor | None, folds: int) -> tuple[Tensor, Tensor, Tensor, str]:
     """Standardised features behind a column of ones, class codes, weights that sum to 1, and a note."""
-    features, y = torch.as_tensor(features), torch.as_tensor(y).long()
-    features = features.reshape(len(features), -1)
-    if len(features) != len(y):
+    features, y = torch.as_tensor(features), tensor_of(y, "labels").long()
+    if len(features) != len(y) or not len(y):
         raise UserError(f"{len(features)} rows of features but {len(y)} labels")
+    features = features.reshape(len(features), -1)
     if folds < 2 or not len(y) or int(y.min()) < 0:
         raise UserError(f"at least two folds, one row and class codes from 0 on are needed, got {folds} folds and {len(y)} rows")
     bad = ~torch.isfinite(features).all(1)

@@ -33,6 +33,7 @@ from torch import Tensor
 from unskew import checkpoint, progress
 from unskew.config import whole_names
 from unskew.errors import UserError
+from unskew.maths.groups import tensor_of
 from unskew.maths.softmax import fit_softmax
 from unskew.repair._base import Outcome, Work, one_class_per_row, unit_columns
 from unskew.repair._select import check_kept
@@ -97,9 +98,11 @@ def aflite(
     state: Path | None = None,
 ) -> tuple[Tensor, Tensor, int]:
     """(positions of the rows kept, last score of every row, rounds made)."""
-    x, y = torch.as_tensor(features), torch.as_tensor(y).long()
-    if len(x) != len(y):
+    x, y = torch.as_tensor(features), tensor_of(y, "labels").long()
+    if len(x) != len(y) or not len(y):
         raise UserError(f"{len(x)} rows of features for {len(y)} labels")
+    if int(y.min()) < 0:
+        raise UserError(f"labels must be class codes from 0 on, row {int(y.argmin())} has {int(y.min())}")
     if not bool(torch.isfinite(x).all()):
         raise UserError("features have NaN or infinity")
     x = unit_columns(x.reshape(len(x), -1)).float()

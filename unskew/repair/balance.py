@@ -77,7 +77,7 @@ def balance(y: Tensor, bias: Tensor, *, alpha: float = 1.0, seed: int = 0) -> Ba
     >>> len(found.index), found.reached
     (4, 1.0)
     """
-    if alpha < 1:
+    if not alpha >= 1:
         raise UserError(f"alpha={alpha:g}: must be at least 1")
     labels, value = _labels(torch.as_tensor(y)), _values(torch.as_tensor(bias))
     if len(labels) != len(value):
@@ -138,6 +138,8 @@ def _worst(count: Tensor, bound: Tensor) -> float:
 
 
 def _labels(y: Tensor) -> Tensor:
+    if not y.numel() or int(y.min()) < 0:
+        raise UserError(f"balance needs labels as class codes from 0 on, or zeros and ones; got {len(y)} rows")
     return y if y.ndim == 2 else F.one_hot(y.long())
 
 

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unskew.errors import UserError
+from unskew.maths.groups import tensor_of
 from unskew.repair._base import Outcome, Work, one_class_per_row
 from unskew.repair._select import check_kept
 
@@ -69,9 +70,11 @@ def denoise(logits: Tensor, y: Tensor, *, factor: float = 1.0, floor: float = 1e
     >>> denoise(torch.tensor([sure_and_wrong, sure_and_right, unsure]), torch.tensor([1, 0, 0])).clean.tolist()
     [False, True, True]
     """
-    logits, y = torch.as_tensor(logits), torch.as_tensor(y).long()
+    logits, y = torch.as_tensor(logits), tensor_of(y, "labels").long()
     if logits.ndim != 2 or len(logits) != len(y) or not bool(torch.isfinite(logits).all()):
         raise UserError(f"denoise needs finite logits, one row per label; got {tuple(logits.shape)} for {len(y)} labels")
+    if len(y) and not 0 <= int(y.min()) <= int(y.max()) < logits.shape[1]:
+        raise UserError(f"labels must be class codes from 0 to {logits.shape[1] - 1}, got {int(y.min())} to {int(y.max())}")
     log_p = F.log_softmax(logits.double(), 1)
     loss = -log_p.gather(1, y[:, None]).squeeze(1)
     entropy = (-(log_p.exp() * log_p).sum(1)).clamp(min=floor)

@@ -49,6 +49,7 @@ from torch import Tensor
 from unskew import checkpoint, progress
 from unskew.config import whole_names
 from unskew.errors import UserError
+from unskew.maths.groups import tensor_of
 from unskew.repair._base import Outcome, Work, one_class_per_row, unit_columns
 from unskew.repair._select import check_kept, select
 from unskew.rng import stream
@@ -136,10 +137,10 @@ def repair_weights(
     >>> bool(w[380:].min() > w[:380].max())
     True
     """
-    features, y = torch.as_tensor(features), torch.as_tensor(y).long()
-    features = features.reshape(len(features), -1) if features.ndim > 1 else features[:, None]
+    features, y = torch.as_tensor(features), tensor_of(y, "labels").long()
     if len(features) != len(y) or not len(y):
         raise UserError(f"{len(features)} rows of features for {len(y)} labels")
+    features = features.reshape(len(features), -1) if features.ndim > 1 else features[:, None]
     if not bool(torch.isfinite(features).all()):
         row = int((~torch.isfinite(features)).any(1).nonzero()[0])
         raise UserError(f"features have NaN or infinity; the first is row {row}")
@@ -163,7 +164,10 @@ def repair_weights(
             saved = time.monotonic()
     weights = game.weights()
     if not bool(torch.isfinite(weights).all()):
-        raise UserError("repair: the weights left the numbers; lower lr_weights, or raise lr_estimator or the number of epochs")
+        raise UserError(
+            f"repair: the weights left the numbers (the rarest class has {int(y.bincount().min())} of {len(y)} rows); "
+            f"lower lr_weights, for so many rows to {1e-3 * len(y):.2g} or less, or raise lr_estimator or the number of epochs"
+        )
     return weights
 
 

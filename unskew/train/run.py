@@ -34,6 +34,7 @@ from unskew.train.claim import check_place, claim
 from unskew.train.fit import NonFinite, TrainConfig, fit
 from unskew.train.optim import OptimConfig, make_optimizer, schedule_factor
 
+SAVE_SECONDS = 30.0  # between two saved states of a training whose steps are slow
 _PARTS = ("data", "optim", "train", "select", "model", "method")
 
 
@@ -172,7 +173,7 @@ class _State:
         self.look_every = max(1, steps_of(cfg.select.every, per_epoch, total, "select.every"))
         self.step, self.best_step, self.before = 0, 0, 0.0
         self.best: float | None = None
-        self.started = time.monotonic()
+        self.started = self.saved_at = time.monotonic()
         self.log: Callable[[str, int, dict[str, float]], None] = lambda kind, step, values: None
         self.advance: progress.Advance = lambda steps=1, note="": None
 
@@ -195,8 +196,11 @@ class _State:
             patience = self.cfg.select.patience
             if patience and done - max(self.best_step, self.method.prelude) >= patience * self.look_every:
                 return True
-        if done % self.save_every == 0 and done < self.total:
+        # One process also saves by the clock, so that a slow training loses little when it is stopped. Several would have to agree on it.
+        late = processes.world() == 1 and time.monotonic() - self.saved_at > SAVE_SECONDS
+        if (done % self.save_every == 0 or late) and done < self.total:
             self._save(done)
+            self.saved_at = time.monotonic()
         return False
 
     def _look(self, done: int) -> None:
