@@ -144,9 +144,8 @@ def _record(out: Path) -> dict[str, Any] | None:
     try:
         if there is None:
             raise KeyError(path)
-        if (
-            "tasks" not in there
-        ):  # of an earlier version: what was started is in `tasks`, and the published table where the suite is
+        if "tasks" not in there:
+            # Of an earlier version: what was started is in `tasks`, and the published table where the suite is.
             started = [read_json(p, "task") for p in sorted((out / "tasks").glob("*.json"))]
             there |= {"tasks": [t["task"] for t in started if t is not None], "commands": []}
             try:
@@ -181,20 +180,14 @@ def _check_comparable(
 ) -> None:
     """What is in the folder, asked for now or not, is what the suite would run: one table holds one budget, one source, one network."""
     there = {t["id"]: t for t in known["tasks"]}
-    tasks = [_task(t) for t in there.values()]
-    for seed in sorted({t.seed for t in tasks}):
-        places = {word for t in tasks if t.seed == seed for word in (t.data, t.at, *([] if t.shared else [t.name]))}
-        named = [
-            *suite.part("data"),
-            *suite.part("method"),
-            *(str(a) for e in suite.part("data").values() for a in e.get("at", {})),
-        ]
-        only = [word for word in named if word and word in places]
-        for task in plan(suite, scale, seeds=f"{seed}..{seed}", only=only, extra=settings, roots=roots) if only else []:
-            before, now = there.get(task.id), json.loads(json.dumps(task.json()))
-            if before is not None and read_result(result_path(out, task)) is not None and before != now:
-                different = ", ".join(key for key in now if before.get(key) != now[key])
-                raise UserError(f"{out} holds a result of {task.id} with another {different}; choose another --out")
+    everywhere = [*suite.part("data"), *(str(a) for entry in suite.part("data").values() for a in entry.get("at", {}))]
+    methods = [name for name in suite.part("method") if any(t["name"] == name and not t["shared"] for t in there.values())]
+    for seed in sorted({t["seed"] for t in there.values()}) if methods else []:
+        for task in plan(suite, scale, seeds=f"{seed}..{seed}", only=[*methods, *everywhere], extra=settings, roots=roots):
+            before, now = there.get(task.id, {}), json.loads(json.dumps(task.json()))
+            different = [key for key, value in now.items() if key in before and before[key] != value]
+            if different and read_result(result_path(out, task)) is not None:
+                raise UserError(f"{out} holds a result of {task.id} with another {', '.join(different)}; choose another --out")
 
 
 def _claim(
@@ -204,15 +197,9 @@ def _claim(
     everything = {t["id"]: _task(t) for t in known["tasks"]} | {t.id: t for t in tasks}
     ordered = _in_order(suite, list(everything.values()))
     commands = list(dict.fromkeys([*known["commands"], *([command] if command else [])]))
-    record: dict[str, Any] = {
-        "suite": suite.name,
-        "path": str(suite.path.absolute()),
-        "text": suite.text,
-        "scale": scale,
-        "settings": settings,
-    }
-    record |= {"published": suite.published_text(), "tasks": [t.json() for t in ordered], "commands": commands}
-    write_json(out / "bench.json", record)
+    record = {"suite": suite.name, "path": str(suite.path.absolute()), "text": suite.text, "published": suite.published_text()}
+    asked = {"scale": scale, "settings": settings, "tasks": [t.json() for t in ordered], "commands": commands}
+    write_json(out / "bench.json", record | asked)
     return ordered, commands
 
 
