@@ -103,21 +103,19 @@ def _runs(
     tasks: list[Task] = []
     paths: dict[str, str] = {}
     used = {n: e for n, e in suite.part("method").items() if not methods or n in methods}
-    asked = " ".join(v for n in used for table, _ in _layers(suite, scale, data, "method", n) for v in table.values())
+    tables = [extra, *(table for n in used for table, _ in _layers(suite, scale, data, "method", n))]
+    asked = " ".join(v for table in tables for v in table.values())
     for kind, entries in (("shared", suite.part("shared")), ("method", used)):
         for name, own in entries.items():
             if kind == "shared" and f"{{shared.{name}}}" not in asked:
                 continue
             settings = {k: v for table, _ in _layers(suite, scale, data, kind, name) for k, v in table.items()} | extra
             for named in re.findall(r"\{shared\.([^}]*)\}", " ".join(settings.values())):
-                if kind == "shared" or named not in paths:
-                    known = suite.part("shared")
-                    told = (
-                        "a shared run cannot use another"
-                        if named in known
-                        else f"there is no [shared.{named}]{suggest(named, known)}"
-                    )
-                    raise suite.wrong(told, f"[{kind}.{name}", f"{{shared.{named}}}")
+                where_named = (f"[{kind}.{name}", f"{{shared.{named}}}")
+                if named not in suite.part("shared"):
+                    raise suite.wrong(f"there is no [shared.{named}]{suggest(named, suite.part('shared'))}", *where_named)
+                if kind == "shared":
+                    raise suite.wrong("a shared run cannot use another", *where_named)
             needs = tuple(paths[n] for n in paths if any(f"{{shared.{n}}}" in str(v) for v in settings.values()))
             tag = f"{where}-{'shared-' if kind == 'shared' else ''}{name}"
             task = Task(

@@ -58,9 +58,8 @@ def on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str
                     if task.shared:
                         folders[task.id] = ray.put(packed)
                         _unpacked(packed, run_path(out, task.id))
-                    found["run"] = (
-                        str(run_path(out, task.id)) if task.shared else ""
-                    )  # others are gone with their worker's folder
+                    # Of other runs nothing is left but the result: they are gone with their worker's folder.
+                    found["run"] = str(run_path(out, task.id)) if task.shared else ""
                     write_json(out / "results" / f"{task.id}.json", found)
                     shown.finished(task, found)
     finally:

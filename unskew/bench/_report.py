@@ -70,7 +70,7 @@ def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]],
         base = seconds.get((data, at, str(suite.table.get("baseline", "erm"))), math.nan)
         for figure, published_name in suite.table["columns"].items():
             if figure == COST:
-                values = [cost / base for cost in costs[(data, at, name)] if base == base]
+                values = [cost / base for cost in costs[(data, at, name)] if not math.isnan(base)]
             else:
                 known = [results[t.id]["figures"].get(figure) for t in group if t.id in results]
                 values = [shown(figure, v) for v in known if v is not None]
@@ -142,10 +142,8 @@ def number(figure: str, value: float) -> str:
 
 
 def _escaped(text: str) -> str:
-    special = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"} | {
-        c: f"\\{c}" for c in "_%&#${}"
-    }
-    return "".join(special.get(c, c) for c in text)
+    special = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+    return "".join(f"\\{c}" if c in "_%&#${}" else special.get(c, c) for c in text)
 
 
 def _blocks(frame: pl.DataFrame) -> list[dict[str, Any]]:
