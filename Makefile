@@ -1,9 +1,10 @@
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(SCRIPTS)
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test test-timm check bench bench-measure bench-calibration bench-audit bench-kill bench-repair bench-methods docs clean
+.PHONY: install demo test test-timm check wheel-test bench docs clean
 
 # Versions are the tested ones: constraints.txt. torch is installed first, so that a CPU build given by name is taken.
 $(STAMP): pyproject.toml constraints.txt
@@ -29,45 +30,34 @@ test-timm:
 	.venv-timm/bin/python -m pip install --quiet --editable .
 	.venv-timm/bin/python -m pytest tests_timm
 
+# Style, types, spelling, complexity (ruff's C901), and no source file over 400 lines.
 check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell
+	@find unskew -name '*.py' -exec awk 'END { if (NR > 400) { print FILENAME ": " NR " lines, at most 400"; exit 1 } }' {} \; \
+		| { ! grep . ; }
 
+# The wheel in an environment that has nothing but it: the data files are inside, and the demo runs.
+wheel-test: $(STAMP)
+	rm -rf dist .venv-wheel
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/$(SCRIPTS)/python -m pip install --quiet --constraint constraints.txt torch==$$(sed -n 's/^torch==//p' constraints.txt)
+	.venv-wheel/$(SCRIPTS)/python -m pip install --quiet --constraint constraints.txt dist/unskew-*.whl
+	cd .venv-wheel && $(SCRIPTS)/unskew --version && $(SCRIPTS)/unskew list suites && $(SCRIPTS)/unskew demo --out demo-out
+
+# Speed and calibration: make bench NAME=loop_overhead [WORDS="--rounds 5"]; without a name, what there is.
 bench: $(STAMP)
-	$(BIN)/python benchmarks/loop_overhead.py
-	$(BIN)/python benchmarks/stream_images.py
-
-bench-measure: $(STAMP)
-	$(BIN)/python benchmarks/bias_speed.py
-	$(BIN)/python benchmarks/leakage_rounds.py
-
-bench-calibration: $(STAMP)
-	$(BIN)/python benchmarks/calibration.py
-	$(BIN)/python benchmarks/repair_bias_curve.py
-
-bench-audit: $(STAMP)
-	$(BIN)/python benchmarks/audit_large.py
-
-bench-kill: $(STAMP)
-	$(BIN)/python benchmarks/kill_and_resume.py
-
-bench-repair: $(STAMP)
-	$(BIN)/python benchmarks/repair_speed.py
-	$(BIN)/python benchmarks/aflite_rounds.py
-	$(BIN)/python benchmarks/repair_colored_mnist.py
-	$(BIN)/python benchmarks/denoise_colored_mnist.py
-
-bench-methods: $(STAMP)
-	$(BIN)/python benchmarks/step_cost.py
-	$(BIN)/python benchmarks/toy_rebias.py
-	$(BIN)/python benchmarks/joint_methods.py --suite colored-mnist
-	$(BIN)/python benchmarks/joint_methods.py --suite biased-mnist
-	$(BIN)/python benchmarks/joint_methods_page.py
+ifeq ($(NAME),)
+	@for file in benchmarks/*.py; do printf '%-18s %s\n' "$$(basename $$file .py)" "$$(sed -n '1s/"""//gp' $$file)"; done
+else
+	$(BIN)/python benchmarks/$(NAME).py $(WORDS)
+endif
 
 docs: $(STAMP)
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 clean:
-	rm -rf $(VENV) demo-out
+	rm -rf $(VENV) .venv-wheel .venv-timm dist demo-out

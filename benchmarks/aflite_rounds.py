@@ -11,11 +11,11 @@ import torch
 from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 
+from unskew.core.rng import stream
 from unskew.data import load
-from unskew.repair._base import unit_columns
-from unskew.repair.aflite import predictability
-from unskew.representations._base import compute, spec
-from unskew.rng import stream
+from unskew.features import compute, spec
+from unskew.repairs._contract import unit_columns
+from unskew.repairs.aflite import predictability
 
 
 def main() -> None:

@@ -58,8 +58,8 @@ def table(done: dict, seeds: int) -> str:
     lines = [
         "# Calibration of representation bias",
         "",
-        f"`make bench-calibration` (`python benchmarks/calibration.py --seeds {seeds}`): 5,000 rows, features = one-hot of the",
-        "planted symbol and four numbers that know nothing, five folds, 19 permutations. Rows behind it: calibration.csv.",
+        f"`make bench NAME=calibration` (`python benchmarks/calibration.py --seeds {seeds}`): 5,000 rows, features = one-hot of",
+        "the planted symbol and four numbers that know nothing, five folds, 19 permutations. Rows behind it: calibration.csv.",
         "",
         "| true bias | larger class | seeds | true bias inside the 95 % interval | called above chance | mean estimate |",
         "|---|---|---|---|---|---|",

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from unskew.data import load
-from unskew.representations._base import compute, spec
+from unskew.features import compute, spec
 
 
 def main() -> None:

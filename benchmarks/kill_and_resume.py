@@ -52,7 +52,7 @@ def main() -> None:
         process.send_signal(signal.SIGKILL)
         _, said = process.communicate()
         landed += process.returncode == -signal.SIGKILL  # a run may end before its kill comes
-        resumed_from += [line for line in said.splitlines() if "going on" in line]
+        resumed_from += [line for line in said.splitlines() if "resuming" in line]
         print(f"kill {kill + 1}: {said.splitlines()[-1] if said.strip() else 'before the first word'}", flush=True)
     subprocess.run([*base, "--out", str(home / "killed")], check=True, stdout=subprocess.DEVNULL)
 

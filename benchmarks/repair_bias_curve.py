@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 
 from unskew.data import load
+from unskew.features import compute, spec
 from unskew.measure import representation_bias
-from unskew.report import charts
-from unskew.representations._base import compute, spec
+from unskew.pages import charts
 
 SIGMAS = (0.05, 0.1, 0.15, 0.2, 0.3)
 

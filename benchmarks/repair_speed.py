@@ -9,14 +9,14 @@ import time
 import torch
 import torch.nn.functional as F
 
+from unskew.core.rng import stream
 from unskew.data import load
-from unskew.data._loader import rows_in_order
-from unskew.methods._make import make_method
-from unskew.repair import gradient_probabilities
-from unskew.repair.gradients import BATCH
-from unskew.repair.repair import Game
-from unskew.representations._base import compute, spec
-from unskew.rng import stream
+from unskew.data.loader import rows_in_order
+from unskew.features import compute, spec
+from unskew.repairs import gradient_probabilities
+from unskew.repairs.gradients import BATCH
+from unskew.repairs.repair import Game
+from unskew.training.make import make_method
 
 
 def main() -> None:

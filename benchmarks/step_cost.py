@@ -12,12 +12,12 @@ import time
 
 import torch
 
+from unskew.core.engine import Engine
 from unskew.data import load
-from unskew.data._loader import Loader
-from unskew.data._samplers import Sampler
-from unskew.engine import Engine
-from unskew.methods._make import make_method
-from unskew.train.fit import TrainConfig, fit
+from unskew.data.loader import Loader
+from unskew.data.samplers import Sampler
+from unskew.training.fit import TrainConfig, fit
+from unskew.training.make import make_method
 
 METHODS = {
     "erm": {},

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from PIL import Image
 
+from unskew.core.engine import keep_freed_memory
 from unskew.data import load
-from unskew.data._loader import stream_rows
-from unskew.engine import keep_freed_memory
-from unskew.models._base import maker
+from unskew.data.loader import stream_rows
+from unskew.models._contract import maker
 
 BATCH, WARM_UP = 64, 8
 

@@ -1,6 +1,6 @@
-"""Write the pages that come from the source: docs/cli.md and docs/cards.md.
+"""Write the pages that come from the source: commands, cards, settings, and the picture of the import graph.
 
-python docs/generate.py
+python -m docs.generate
 """
 
 import os
@@ -8,8 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from unskew import registry
+from docs import import_graph
 from unskew.cli import app
+from unskew.core import reference, registry
 
 HERE = Path(__file__).parent
 
@@ -36,9 +37,32 @@ def cards_page() -> str:
     return "\n".join(parts)
 
 
+def settings_page() -> str:
+    """Every setting of a run and of the components: what `unskew list settings` and `unskew explain NAME` print."""
+    parts = ["# Settings\n\nMade by `make docs` from the source; `unskew explain train.batch` prints one.\n"]
+    parts.append(_table("A run", reference.run_settings()))
+    for kind in reference.COMPONENTS:
+        for name in registry.names(kind):
+            found = reference.component_settings(kind, name)
+            if found:
+                parts.append(_table(f"{registry.singular(kind)}: {name}", found))
+    return "\n".join(parts)
+
+
+def _table(title: str, settings: list[reference.Setting]) -> str:
+    """A list, not a table: a line of Markdown cannot be broken inside a table."""
+    rows = [f"- `{s.name}` = `{s.default or 'must be given'}` (`{s.type}`)\n  {s.meaning}" for s in settings]
+    return "\n".join([f"## {title}", "", *rows, ""])
+
+
+def pages() -> dict[str, str]:
+    """Every generated file below docs/ and its content."""
+    return {"cli.md": cli_page(), "cards.md": cards_page(), "settings.md": settings_page(), "floors.svg": import_graph.picture()}
+
+
 def main() -> None:
-    (HERE / "cli.md").write_text(cli_page(), encoding="utf-8")
-    (HERE / "cards.md").write_text(cards_page(), encoding="utf-8")
+    for name, text in pages().items():
+        (HERE / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

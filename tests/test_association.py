@@ -7,7 +7,7 @@ from scipy.stats import chi2_contingency
 from scipy.stats.contingency import association as scipy_association
 from sklearn.metrics import mutual_info_score
 
-from unskew.errors import UserError
+from unskew.core.errors import UserError
 from unskew.measure import association
 
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import unskew as package
-from unskew.models._base import maker
-from unskew.report.attention import activation_map, last_with_places, overlay
+from unskew.models._contract import maker
+from unskew.pages.attention import activation_map, last_with_places, overlay
 
 
 def test_it_is_the_class_activation_map_where_that_has_a_closed_form():

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from unskew.data._augment import PRESETS, affine, augment, sampling_grid, turn_colours
+from unskew.data.augment import PRESETS, affine, augment, sampling_grid, turn_colours
 
 
 def test_the_grid_is_that_of_torch():

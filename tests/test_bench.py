@@ -13,16 +13,17 @@ import polars as pl
 import pytest
 
 import unskew as package
-from unskew import registry
-from unskew.bench._live import Board
-from unskew.bench._plan import plan
-from unskew.bench._report import latex, summary
-from unskew.bench._suite import read
-from unskew.bench.run import again
+from unskew.core import registry
+from unskew.core.errors import UserError
+from unskew.core.settings import Settings
 from unskew.data import load
-from unskew.errors import UserError
-from unskew.methods._make import make_method
-from unskew.train.run import read_settings
+from unskew.pages.bench import latex, summary
+from unskew.pages.board import Board
+from unskew.suites.plan import plan
+from unskew.suites.reader import read
+from unskew.training.make import make_method
+from unskew.training.settings import check_method, run_config
+from unskew.verbs.bench import again
 
 GOOD = """# A suite for tests.
 title = "Toy"
@@ -242,7 +243,7 @@ def test_a_wrong_published_table_is_told_before_the_runs(suite, tmp_path, table,
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"on": "foo"}, "--on foo"),
+        ({"on": "foo"}, "--executor foo"),
         ({"workers": -1}, "--workers -1"),
         ({"seeds": "²"}, "--seeds ²"),
         ({"only": ["erv"]}, "--only erv"),
@@ -284,12 +285,12 @@ def test_methods_of_the_packages_suites_can_be_built(name):
         settings = {k: v for k, v in task.settings.items() if "{shared." not in v}
         kind = task.method.rpartition("+")[2]
         key = (kind, task.model, str(settings))
-        if kind not in registry.names("methods") or key in built:
+        if kind not in registry.names("methods") or check_method(kind).staged or key in built:
             continue
         built.add(key)
         if task.source not in sets:
             sets[task.source] = load(task.source)
-        known = read_settings({k: v for k, v in settings.items() if not k.startswith(("denoise.", "balance."))})
+        known = run_config(Settings.of({k: v for k, v in settings.items() if not k.startswith(("denoise.", "balance."))}))
         make_method(kind, known.method, task.model, known.model, sets[task.source], 0)
 
 
@@ -317,11 +318,11 @@ def test_a_suite_that_grew_keeps_its_results_and_one_that_changed_does_not(suite
     package.bench(str(suite), out=out, seeds=1, only=["erm"])
     stamp = (out / "results" / "toy-s0-erm.json").stat().st_mtime_ns
     suite.write_text(GOOD + "[method.reweight]\nsettings = { train = { steps = 5 } }\n")
-    assert package.bench(str(suite), out=out, seeds=1, only=["erm"])["done"] == 1
+    assert package.bench(str(suite), out=out, seeds=1, only=["erm"]).json()["done"] == 1
     assert (out / "results" / "toy-s0-erm.json").stat().st_mtime_ns == stamp
     suite.write_text(GOOD.replace('plain = "acc %"', 'plain = "acc %", class_balanced = ""'))  # judged again, not trained again
     log = (out / "runs" / "toy-s0-erm" / "run" / "log.jsonl").stat().st_mtime_ns
-    table = package.bench(str(suite), out=out, seeds=1, only=["erm"])["table"]
+    table = package.bench(str(suite), out=out, seeds=1, only=["erm"]).json()["table"]
     assert all(row["mean"] is not None for row in table)
     assert (out / "runs" / "toy-s0-erm" / "run" / "log.jsonl").stat().st_mtime_ns == log
     suite.write_text(GOOD.replace("rows = 300", "rows = 200"))
@@ -334,7 +335,7 @@ def test_a_suite_that_grew_keeps_its_results_and_one_that_changed_does_not(suite
 
 def test_the_board_tells_the_time_left(suite, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("unskew.bench._live.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("unskew.pages.board.time.monotonic", lambda: clock[0])
     tasks = plan(read(str(suite)), "smoke", only=["erm"], seeds=5)
     board = Board(tasks, workers=2)
     assert board.seconds_left() is None
@@ -452,14 +453,14 @@ def words_of(process):
 def test_the_report_has_everything_in_the_folder(suite, tmp_path):
     out = tmp_path / "out"
     package.bench(str(suite), out=out, seeds=1, only=["pgd"], command="unskew bench first")
-    found = package.bench(str(suite), out=out, seeds=1, only=["erm"], command="unskew bench second")
+    found = package.bench(str(suite), out=out, seeds=1, only=["erm"], command="unskew bench second").json()
     assert [r["method"] for r in found["table"]] == ["erm", "pgd"]  # in the order of the suite
     assert (found["runs"], found["done"]) == (2, 2)
     assert found["commands"] == ["unskew bench first", "unskew bench second"]
     assert found["table"][1]["cost"] > 1
     (out / "results" / "toy-s0-pgd.json").write_text("")  # as good as none
     (tmp_path / "table.csv").unlink()
-    seen = again(out)
+    seen = again(out).json()
     assert (seen["runs"], seen["done"]) == (2, 1)
     assert seen["table"][0] == found["table"][0]  # the published table is kept, too
     assert seen["commands"] == found["commands"]
@@ -467,9 +468,9 @@ def test_the_report_has_everything_in_the_folder(suite, tmp_path):
     suite.write_text(GOOD.replace("rows = 300", "rows = 200").replace('"Toy"', '"Other"'))
     with pytest.raises(UserError, match=r"made with another source; choose another --out, or remove that file and .*toy-s0-erm"):
         package.bench(str(suite), out=out, seeds=1, only=["erm"])
-    assert again(out)["title"] == "Toy"  # a refused change leaves the record as it was
+    assert again(out).json()["title"] == "Toy"  # a refused change leaves the record as it was
     suite.write_text(GOOD.partition("[method.erm]")[0] + "[method.pgd]" + GOOD.partition("[method.pgd]")[2])
-    assert [r["method"] for r in package.bench(str(suite), out=out, seeds=1)["table"]] == ["pgd"]
+    assert [r["method"] for r in package.bench(str(suite), out=out, seeds=1).json()["table"]] == ["pgd"]
     (out / "bench.json").write_text("{}")
     with pytest.raises(UserError, match=r"bench.json is not the record of a bench"):
         again(out)
@@ -478,7 +479,7 @@ def test_the_report_has_everything_in_the_folder(suite, tmp_path):
 def test_one_table_holds_one_budget_and_keeps_the_suites_order(suite, tmp_path):
     out = tmp_path / "out"
     package.bench(str(suite), out=out, seeds=1, only=["pgd"])
-    found = package.bench(str(suite), out=out, seeds="1..1", only=["erm"])
+    found = package.bench(str(suite), out=out, seeds="1..1", only=["erm"]).json()
     assert [r["method"] for r in found["table"]] == ["erm", "pgd"]
     suite.write_text(GOOD.replace("steps = 10", "steps = 20"))
     with pytest.raises(UserError, match=r"holds a result of toy-s0-shared-biased with another settings; choose another --out"):
@@ -489,8 +490,8 @@ def test_one_table_holds_one_budget_and_keeps_the_suites_order(suite, tmp_path):
     record = json.loads((out / "bench.json").read_text())  # as an earlier version wrote it, its suite elsewhere by now
     old = {key: record[key] for key in ("suite", "text", "scale", "settings")} | {"path": str(tmp_path / "gone" / "toy.toml")}
     (out / "bench.json").write_text(json.dumps(old))
-    assert again(out)["done"] == 2
-    assert package.bench(str(suite), out=out, seeds="1..1", only=["erm"])["done"] == 2
+    assert again(out).json()["done"] == 2
+    assert package.bench(str(suite), out=out, seeds="1..1", only=["erm"]).json()["done"] == 2
     (out / "bench.json").write_text(json.dumps(record | {"tasks": [{}]}))
     with pytest.raises(UserError, match="is not the record of a bench"):
         again(out)
@@ -498,11 +499,11 @@ def test_one_table_holds_one_budget_and_keeps_the_suites_order(suite, tmp_path):
 
 def test_runs_that_were_interrupted_have_no_cost(suite, tmp_path):
     out = tmp_path / "out"
-    before = package.bench(str(suite), out=out, seeds=1)
+    before = package.bench(str(suite), out=out, seeds=1).json()
     assert before["resumed"] == []
     assert all(r["cost"] is not None for r in before["table"])
     (out / "results" / "toy-s0-pgd.json").unlink()  # killed after its training, before its result was written
-    found = package.bench(str(suite), out=out, seeds=1)
+    found = package.bench(str(suite), out=out, seeds=1).json()
     assert found["resumed"] == ["toy-s0-pgd"]
     assert [r["cost"] for r in found["table"]] == [pytest.approx(1), None]
     assert [r["mean"] for r in found["table"]] == [r["mean"] for r in before["table"]]
@@ -519,7 +520,7 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(suite, tmp_path):
     suite.write_text(
         GOOD.replace("rows={rows}", "rows={rows}").replace("settings = { biased", 'model = "lenet5"\nsettings = { biased')
     )
-    found = package.bench(str(suite), out=tmp_path / "out", seeds=1)
+    found = package.bench(str(suite), out=tmp_path / "out", seeds=1).json()
     assert found["failed"] == ["toy-s0-pgd"]
     assert found["done"] == 1
     assert "takes images" in (tmp_path / "out" / "tasks" / "toy-s0-pgd.log").read_text()
@@ -534,7 +535,7 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(suite, tmp_path):
 )
 def test_what_the_data_cannot_answer_is_told_before_the_training(suite, tmp_path, asked, said):
     suite.write_text(f"{asked}\n{GOOD}")
-    found = package.bench(str(suite), out=tmp_path / "out", seeds=1, only=["erm"])
+    found = package.bench(str(suite), out=tmp_path / "out", seeds=1, only=["erm"]).json()
     assert found["failed"] == ["toy-s0-erm"]
     assert said in (tmp_path / "out" / "tasks" / "toy-s0-erm.log").read_text()
     assert not (tmp_path / "out" / "runs" / "toy-s0-erm" / "run").exists()
@@ -551,7 +552,7 @@ def test_a_suite_asks_evaluate_for_more_and_may_hold_dependencies(tmp_path):
         + common + '[method.flat]\nmethod = "erm"\nsettings = { model = { kind = "2d" } }\n'
         '[method.deep]\nmethod = "balance+erm"\nsettings = { model = { kind = "3d" }, balance = { alpha = 20 } }\n'
     )  # fmt: skip
-    found = package.bench(str(tmp_path / "scores.toml"), out=tmp_path / "scores")
+    found = package.bench(str(tmp_path / "scores.toml"), out=tmp_path / "scores").json()
     assert found["failed"] == []
     scores = {r["method"]: r["mean"] for r in found["table"] if r["figure"] == "temporal.value"}
     assert scores["flat"] == pytest.approx(0, abs=1e-5)
@@ -561,13 +562,13 @@ def test_a_suite_asks_evaluate_for_more_and_may_hold_dependencies(tmp_path):
     (tmp_path / "beta.toml").write_text(
         f'title = "Beta"\ncolumns = {{ beta = "" }}\n{common}[method.flat]\nmethod = "dependency"\nsettings = {asked}\n'
     )
-    found = package.bench(str(tmp_path / "beta.toml"), out=tmp_path / "beta")
+    found = package.bench(str(tmp_path / "beta.toml"), out=tmp_path / "beta").json()
     told = json.loads((tmp_path / "beta" / "runs" / "clips-s0-flat" / "run" / "dependency.json").read_text())
     assert [r["mean"] for r in found["table"]] == [pytest.approx(told["beta"])]
 
 
 def test_the_smoke_scale_of_pgds_table_runs_all_its_methods(tmp_path):
-    found = package.bench("pgd-table1", scale="smoke", out=tmp_path / "out")
+    found = package.bench("pgd-table1", scale="smoke", out=tmp_path / "out").json()
     assert found["failed"] == []
     assert found["done"] == 9  # eight, and pgd with patience
     assert all(r["mean"] is not None and r["published_mean"] is not None for r in found["table"])

@@ -8,7 +8,7 @@ import pytest
 
 import unskew as package
 from tests.test_bench import GOOD, TABLE
-from unskew.errors import UserError
+from unskew.core.errors import UserError
 
 pytest.importorskip("ray")
 
@@ -30,12 +30,12 @@ def without_cost(found):
 
 def test_a_node_that_dies_costs_only_its_runs(tmp_path, cluster, monkeypatch):
     # The cluster has the machine's own address, which tests may not ask; Ray itself does not ask Python for its connections.
-    monkeypatch.setattr("unskew.bench._ray._check_address", lambda address: None)
+    monkeypatch.setattr("unskew.core.executor.check_address", lambda address: None)
     (tmp_path / "table.csv").write_text(TABLE)
     suite = tmp_path / "toy.toml"
     suite.write_text(GOOD)
     longer = {"train.steps": "100"}
-    local = package.bench(str(suite), out=tmp_path / "local", settings=longer)
+    local = package.bench(str(suite), out=tmp_path / "local", settings=longer).json()
     doomed, _ = cluster.add_node(num_cpus=1), cluster.add_node(num_cpus=1)
     results = tmp_path / "ray" / "results"
     dead = []
@@ -49,7 +49,7 @@ def test_a_node_that_dies_costs_only_its_runs(tmp_path, cluster, monkeypatch):
 
     killer = threading.Thread(target=kill)
     killer.start()
-    spread = package.bench(str(suite), out=tmp_path / "ray", on="ray", address=cluster.address, settings=longer)
+    spread = package.bench(str(suite), out=tmp_path / "ray", on="ray", address=cluster.address, settings=longer).json()
     killer.join()
     assert 0 < dead[0] < 6  # midway
     assert spread["failed"] == []
@@ -60,7 +60,7 @@ def test_a_node_that_dies_costs_only_its_runs(tmp_path, cluster, monkeypatch):
     ]
     assert steps[0] == steps[1]  # a shared run's are not counted again where it was used
     # What is done stays done, whoever goes on.
-    again = package.bench(str(suite), out=tmp_path / "ray", settings=longer)
+    again = package.bench(str(suite), out=tmp_path / "ray", settings=longer).json()
     assert without_cost(again) == without_cost(local)
 
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 from PIL import Image
 
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
 from unskew.data import load
-from unskew.data.cartoon import FACE, HAIR, _with_share, draw
-from unskew.errors import UserError
-from unskew.rng import stream
+from unskew.data.sets.cartoon import FACE, HAIR, _with_share, draw
 
 
 def test_face_and_hair_have_their_colours():

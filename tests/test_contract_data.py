@@ -7,15 +7,16 @@ import pytest
 import torch
 from scipy.stats import binomtest
 
-from unskew import registry
+from unskew.core import registry
+from unskew.core.errors import UserError
 from unskew.data import load
-from unskew.data._arrays import write_arrays
-from unskew.data._colour import LFF, LNL, REBIAS
-from unskew.data.planted import copy_chance, information
-from unskew.errors import UserError
+from unskew.data.colour import LFF, LNL, REBIAS
+from unskew.data.readers.arrays import write_arrays
+from unskew.data.sets import _contract as sets
+from unskew.data.sets.planted import copy_chance, information
 
 # mnist and fruit are fetched, their builders are tested on the embedded digits; real sets are read from disk: test_real_sets.py
-NAMES = [n for n in registry.names("data") if n not in ("mnist", "fruit") and not hasattr(registry.load("data", n), "listing")]
+NAMES = [n for n in registry.names("data") if n not in ("mnist", "fruit") and not sets.load(n).on_disk]
 DIGITS = "base=digits"
 
 
@@ -34,7 +35,7 @@ def source(name, extra=""):
 def test_same_settings_same_rows_other_seed_other_rows(name):
     one, again = load(source(name)), load(source(name))
     assert one.fingerprint == again.fingerprint
-    if "seed" in {f.name for f in dataclasses.fields(registry.load("data", name).Config)}:
+    if "seed" in {f.name for f in dataclasses.fields(sets.load(name).config)}:
         other = load(source(name, "seed=1"))
         assert other.fingerprint != one.fingerprint
 
@@ -68,7 +69,7 @@ def test_written_and_read_back_it_is_the_same(name, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_card_is_complete_and_a_wrong_setting_is_said(name):
     for part in (".. math::", "Source: ", "Differs: "):
-        assert part in registry.load("data", name).__doc__
+        assert part in registry.card("data", name)
     with pytest.raises(UserError, match="unknown setting"):
         load(source(name, "nosuch=1"))
 

@@ -9,10 +9,10 @@ from safetensors.torch import save_file
 from torch import nn
 
 import unskew as package
-from unskew import registry
-from unskew.errors import UserError
+from unskew.core import registry
+from unskew.core.errors import UserError
 from unskew.models import receptive_field
-from unskew.models._base import Adapter, maker
+from unskew.models._contract import Adapter, maker
 from unskew.nn import guard_convolutions
 
 MODELS = [n for n in registry.names("models") if n != "timm"]  # an extra: make test-timm
@@ -63,7 +63,7 @@ def test_a_wrong_shape_or_setting_is_said(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_card_is_complete(name):
-    doc = registry.load("models", name).__doc__
+    doc = registry.card("models", name)
     for part in (".. math::", "Source: ", "Differs: "):
         assert part in doc
 
@@ -278,7 +278,7 @@ def test_strided_pointwise_convolutions_are_the_same_and_do_not_write_beyond_the
     assert [type(c) for c in other] == [nn.Conv2d, nn.Conv2d]
     # In a process of its own: the plain one kills it.
     code = (
-        "import torch; from unskew.models._base import maker; torch.manual_seed(0); "
+        "import torch; from unskew.models._contract import maker; torch.manual_seed(0); "
         "m = maker('resnet', {'width': 4}, (3, 32, 32), 8)(); x = torch.rand(64, 3, 32, 32).contiguous(memory_format=torch.channels_last);"
         "[m(x).square().mean().backward() for _ in range(6)]; print('whole')"
     )

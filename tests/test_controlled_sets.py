@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from unskew.data import load, moving_digits, texture_shapes
-from unskew.errors import UserError
-from unskew.rng import stream
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
+from unskew.data import load
+from unskew.data.sets import moving_digits, texture_shapes
 
 
 @pytest.mark.parametrize("name", ["texture-shapes:size=24", "moving-digits:base=digits,size=24"])

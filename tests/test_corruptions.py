@@ -10,8 +10,9 @@ import torch
 from PIL import Image
 
 import unskew as package
-from unskew.errors import UserError
-from unskew.evaluate.corrupt import CORRUPTIONS, asked_for, corrupt
+from unskew.core.errors import UserError
+from unskew.evaluation.corruptions import Options
+from unskew.stats.corrupt import CORRUPTIONS, corrupt
 
 
 def picture(n=3, side=64):
@@ -106,11 +107,11 @@ def test_jpeg_is_near_what_a_file_of_that_quality_gives():
 
 
 def test_names_are_checked():
-    assert asked_for("all") == tuple(CORRUPTIONS)
-    assert asked_for("fog,snow") == ("fog", "snow")
-    assert asked_for("") == ()
+    assert Options(corruptions=("all",)).corruptions == tuple(CORRUPTIONS)
+    assert Options(corruptions=("fog", "snow")).corruptions == ("fog", "snow")
+    assert Options().corruptions == ()
     with pytest.raises(UserError, match="no corruption 'frog'; did you mean 'fog'"):
-        asked_for("frog")
+        Options(corruptions=("frog",))
     with pytest.raises(UserError, match="severity 6: must lie in 1 to 5"):
         corrupt(picture(1), "fog", 6, seeded())
 
@@ -119,15 +120,15 @@ def test_evaluate_counts_and_keeps_them(tmp_path):
     run = package.train("colored-mnist:base=digits,ratio=0.5", out=tmp_path / "run", settings={"train.epochs": 4})
     kinds = ("gaussian_noise", "contrast")
     found = package.evaluate(run, corruptions=kinds).metrics
-    spoilt = found["corruptions"]
-    assert list(spoilt["kinds"]) == list(kinds)
-    for kind in spoilt["kinds"].values():
+    corrupted = found["corruptions"]
+    assert list(corrupted["kinds"]) == list(kinds)
+    for kind in corrupted["kinds"].values():
         assert kind["mean"] == pytest.approx(sum(kind["severity"]) / 5)
-    assert spoilt["mean"] == pytest.approx(sum(k["mean"] for k in spoilt["kinds"].values()) / 2)
-    assert spoilt["kinds"]["contrast"]["severity"][4] < found["plain"]
-    assert package.evaluate(run).metrics["corruptions"] == spoilt  # asked for once, kept
+    assert corrupted["mean"] == pytest.approx(sum(k["mean"] for k in corrupted["kinds"].values()) / 2)
+    assert corrupted["kinds"]["contrast"]["severity"][4] < found["plain"]
+    assert package.evaluate(run).metrics["corruptions"] == corrupted  # asked for once, kept
     page = package.report([run], tmp_path / "page.html")
-    assert "On spoilt images" in page.read_text()
-    assert json.loads((tmp_path / "run" / "metrics-test.json").read_text())["corruptions"] == spoilt
+    assert "On corrupted images" in page.read_text()
+    assert json.loads((tmp_path / "run" / "metrics-test.json").read_text())["corruptions"] == corrupted
     with pytest.raises(UserError, match="--corruptions needs images"):
         package.evaluate(package.train("toy", out=tmp_path / "toy", settings={"train.steps": 2}), corruptions=("fog",))

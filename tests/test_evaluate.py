@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import unskew as package
-from unskew.errors import UserError
+from unskew.core.errors import UserError
+from unskew.pages.collect import difference, short_names, verdict
 from unskew.records import Estimate, Run
-from unskew.report.collect import difference, short_names, verdict
 
 QUICK = {"train.epochs": 15, "optim.lr": 0.01}
 
@@ -133,7 +133,7 @@ def test_ctrl_c_stops_with_its_own_status_and_the_run_goes_on(tmp_path):
     assert process.returncode == 130
     assert "give the same command again" in said
     assert "Traceback" not in said
-    assert "going on from step" in subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert "resuming at step" in subprocess.run(command, capture_output=True, text=True, check=True).stderr
     shutil.rmtree(tmp_path / "r")
 
 

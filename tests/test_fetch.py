@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from unskew.data._fetch import Npm, Remote, Web, fetch
-from unskew.errors import UserError
+from unskew.core.errors import UserError
+from unskew.core.fetch import Npm, Remote, Web, fetch
 
 BODY = bytes(range(256)) * 400
 DIGEST = hashlib.sha256(BODY).hexdigest()

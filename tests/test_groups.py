@@ -10,11 +10,11 @@ import torch
 from hypothesis import given
 from scipy.stats import binomtest
 
-from unskew.errors import UserError
-from unskew.maths.groups import group_id, lift
-from unskew.maths.intervals import mean_of_proportions, wilson
+from unskew.core.errors import UserError
 from unskew.measure import groups, hsic, representation_bias
-from unskew.repair import aflite, balance, denoise, repair_weights
+from unskew.repairs import aflite, balance, denoise, repair_weights
+from unskew.stats.groups import group_id, lift
+from unskew.stats.intervals import mean_of_proportions, wilson
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4))

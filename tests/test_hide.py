@@ -7,9 +7,9 @@ import torch
 from PIL import Image
 from scipy.ndimage import gaussian_filter
 
+from unskew.core.errors import UserError
 from unskew.data import load
-from unskew.data._hide import blurred
-from unskew.errors import UserError
+from unskew.data.hide import blurred
 
 
 @pytest.fixture

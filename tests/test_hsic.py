@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy.stats import kstest
 
-from unskew.errors import UserError
+from unskew.core.errors import UserError
 from unskew.measure import hsic, hsic_test
 from unskew.measure.hsic import hsic_of_kernels, kernel_matrix
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score, f1_score
 
-from unskew.errors import UserError
+from unskew.core.errors import UserError
 from unskew.measure.label_sets import by_bias, label_sets, weighted_average_precision, weighted_f1
-from unskew.measure.leakage import macro_f1
+from unskew.stats.f1 import macro_f1
 
 
 def sets(n=300, labels=5, seed=0, ties=False):

@@ -6,9 +6,10 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
-from unskew.errors import UserError
+from unskew.core.errors import UserError
 from unskew.measure import Attack, bias_amplification, dataset_leakage, dataset_leakage_at, model_leakage
-from unskew.measure.leakage import Attackers, corrupt, corruption_share, macro_f1
+from unskew.measure.leakage import Attackers, corrupt, corruption_share
+from unskew.stats.f1 import macro_f1
 
 QUICK = Attack(rounds=3, hidden=32, lr=2e-3, epochs=12, min_steps=0, batch=256)
 

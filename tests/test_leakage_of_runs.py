@@ -8,14 +8,16 @@ import pytest
 import torch
 
 import unskew as package
-from unskew import config
-from unskew.errors import UserError
-from unskew.evaluate.attack import predict_and_embed
-from unskew.evaluate.run import open_run
+from unskew.core import config
+from unskew.core.errors import UserError
+from unskew.evaluation._contract import embed
+from unskew.evaluation.leakage import noisy_logits
 from unskew.measure import Attack, bias_amplification
 from unskew.measure.leakage import LeakageCurve, dataset_leakage_curve
-from unskew.report.charts import plane_points
-from unskew.report.text import group_table
+from unskew.pages.charts import plane_points
+from unskew.pages.text import group_table
+from unskew.training.finished import open_run
+from unskew.training.predict import predict
 
 QUICK = Attack(rounds=2, hidden=16, lr=2e-3, epochs=4, min_steps=0, batch=128)
 SOURCE = "tiles:base=digits,rows=1200,ratio=4"
@@ -42,10 +44,11 @@ def judged(runs):
 
 def test_the_embedding_is_what_the_head_sees_and_noise_grows(runs):
     method, data = open_run(runs[0])
-    index, logits, embedding = predict_and_embed(method, data, data.rows("test"))
+    index, logits = predict(method, data, data.rows("test"))
+    embedding = embed(method, data, index, logits)
     torch.testing.assert_close(logits, package.evaluate(runs[0]).predictions.column("logits").float())
     assert torch.equal(index, data.rows("test"))
-    small, large = (embedding.noisy(level, 0) for level in (1e-6, 3.0))
+    small, large = (noisy_logits(embedding, level, 0) for level in (1e-6, 3.0))
     torch.testing.assert_close(small, logits, atol=1e-3, rtol=1e-3)
     # Noise s on every feature adds s |w_l| to the deviation of logit l.
     scale = 3 * float(embedding.h.double().var(0).mean().sqrt())
@@ -157,8 +160,8 @@ def test_rows_without_the_attribute_train_the_task_and_are_counted(tmp_path):
 
 
 def test_rows_without_the_attribute_do_not_touch_the_critic():
-    from unskew.methods._make import make_method
     from unskew.records import Batch
+    from unskew.training.make import make_method
 
     data = package.load(SOURCE)
     method = make_method("adversarial", {"hidden": "8"}, "convnet1", {"dropout": "0"}, data, 0)

@@ -10,16 +10,16 @@ from torch import nn
 
 import unskew as package
 from tests.test_contract_methods import toy
+from unskew.core.errors import UserError
 from unskew.data import load
-from unskew.data._dataset import DataSet, Memory
-from unskew.errors import UserError
+from unskew.data.dataset import DataSet, Memory
 from unskew.losses import confusion, learned_mixin_h, negative_entropy, relative_difficulty, rubi
-from unskew.methods._bias_heads import bias_loss, colour_levels
-from unskew.methods._make import make_method, training_data, warm_start
 from unskew.methods.group_dro import exponentiated_update
 from unskew.methods.hex import nglcm, project_out, quantise
 from unskew.nn import GradientReversal
+from unskew.parts.bias_heads import bias_loss, colour_levels
 from unskew.records import Batch, Run
+from unskew.training.make import make_method, training_data, warm_start
 
 G = {"g.model": "mlp", "g.hidden": "6", "g.inputs": "1"}
 
@@ -498,7 +498,7 @@ def test_warm_start_takes_the_network_and_refuses_another(tmp_path):
         source, "lff", model="mlp", out=tmp_path / "second",
         settings={"train.steps": 1, "optim.lr": 1e-12, "model.hidden": "7", "train.start": str(first.path)},
     )  # fmt: skip
-    from unskew import checkpoint
+    from unskew.core import checkpoint
 
     a, b = (checkpoint.read(r.path / "model.safetensors")[0] for r in (first, second))
     for key in (k for k in a if k.startswith("model.")):

@@ -7,11 +7,11 @@ import pytest
 from PIL import Image
 
 import unskew as package
-from unskew.errors import UserError
+from unskew.core.errors import UserError
+from unskew.features import compute, spec
 from unskew.measure import cluster_accuracy, cross_dataset, texture_clusters
+from unskew.pages.text import group_table
 from unskew.records import Run, Table
-from unskew.report.text import group_table
-from unskew.representations._base import compute, spec
 
 CLIPS = "moving-digits:base=digits,rows=300,size=24,noise_std=0"
 NARROW = {"model.width": 4, "train.steps": 3, "train.batch": 32}
@@ -123,7 +123,7 @@ def test_dependency_needs_a_representation_and_a_split_that_is_weighed(tmp_path,
             package.dependency(source, **{"phi": "color", "out": tmp_path / "early", **wrong})
     assert not (tmp_path / "early").exists()
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="is no dependency"):
+    with pytest.raises(UserError, match="is not the result of dependency"):
         package.dependency(source, phi="color", out=tmp_path / "file")
     words = ["dependency", CLIPS, "--phi", "frame", "--model", "resnet", "--rates", "0.5", "--out", str(tmp_path / "clips")]
     words += ["model.kind=2d", "repair.epochs=5", *(f"{k}={v}" for k, v in NARROW.items()), "--json"]

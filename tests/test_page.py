@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import unskew as package
-from unskew.errors import UserError
-from unskew.report import charts
-from unskew.report.html import shade
+from unskew.core.errors import UserError
+from unskew.pages import charts
+from unskew.pages.html import shade
 
 EVIL = "<script>document.title='pwned'</script>"
 
@@ -86,7 +86,7 @@ def test_in_a_browser(page, tmp_path):
 def test_a_run_on_vectors_has_a_page_too(tmp_path):
     run = package.train("toy", out=tmp_path / "r", settings={"train.epochs": 2})
     text = package.report(run, tmp_path / "p.html").read_text()
-    assert "No gallery: inputs are no images" in text
+    assert "No gallery: inputs are not images" in text
 
 
 @pytest.mark.parametrize("value", [0.0, 0.25, 0.5, 1.0])
@@ -107,8 +107,8 @@ def test_the_page_tells_the_whole_story(tmp_path):
     text = html.unescape(page.read_text(encoding="utf-8"))
     places = [text.index(f"<h2>{part}</h2>") for part in ("The shortcut", "The repair", "The gain", "Accuracy")]
     assert places == sorted(places)
-    assert seen.json["verdict"] in text
-    assert kept.json["verdict"] in text
+    assert seen.verdict in text
+    assert kept.verdict in text
     content = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
     assert content["audit"]["representations"][0]["name"] == "color:kind=max"
     with pytest.raises(UserError, match=r"audit.json is not there; name an audit's folder"):

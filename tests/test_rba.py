@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unskew.errors import UserError
-from unskew.evaluate.rba import LEAST, rba, training_ratios
+from unskew.core.errors import UserError
+from unskew.stats.rba import LEAST, rba, training_ratios
 
 
 def table(seed, n=400, labels=4, values=2):

@@ -9,13 +9,14 @@ import torch
 from PIL import Image
 from scipy.io import savemat
 
-from unskew import registry
+from unskew.core import registry
+from unskew.core.errors import UserError
 from unskew.data import load
-from unskew.data._clips import places, read_clip
-from unskew.data.imagenet9 import GROUPS
-from unskew.errors import UserError
+from unskew.data.readers.clips import places, read_clip
+from unskew.data.sets import _contract as sets
+from unskew.data.sets.imagenet9 import GROUPS
 
-REAL = [n for n in registry.names("data") if hasattr(registry.load("data", n), "listing")]
+REAL = [n for n in registry.names("data") if sets.load(n).on_disk]
 
 
 def picture(path, colour=(90, 90, 90), side=24):
@@ -222,7 +223,7 @@ def test_it_is_read_and_checked(name, made, unskew):
 
 @pytest.mark.parametrize("name", REAL)
 def test_a_missing_part_is_named(name, tmp_path, unskew):
-    needs = registry.load("data", name).NEEDS
+    needs = sets.load(name).needs
     with pytest.raises(UserError, match="is read from disk: name its folder"):
         load(name)
     with pytest.raises(UserError, match=rf"{name}: .* lacks {needs[0].path}"):

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import unskew as package
-from unskew.errors import UserError
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
+from unskew.data.table_sampler import reject
 from unskew.measure import representation_bias
 from unskew.records import Table
-from unskew.repair import balance, inverse_frequency, repair_weights, sampler, select
-from unskew.repair._sampler import reject
-from unskew.repair.repair import Game
-from unskew.rng import stream
+from unskew.repairs import balance, inverse_frequency, repair_weights, sampler, select
+from unskew.repairs.repair import Game
 
 
 def dense_game(z, y, theta, steps, batch, lr_estimator, momentum, lr_weights, seed):
@@ -90,7 +90,7 @@ def test_weights_cut_the_bias_and_uniform_does_not():
 
 
 def test_interrupted_game_goes_on_to_the_same_weights(tmp_path, monkeypatch):
-    monkeypatch.setattr("unskew.repair.repair.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("unskew.repairs.repair.SAVE_SECONDS", 0.0)
     generator = torch.Generator().manual_seed(0)
     z, y = torch.rand(300, 2, generator=generator), torch.randint(0, 3, (300,), generator=generator)
     whole = repair_weights(z, y, epochs=6)
@@ -297,8 +297,8 @@ def test_folders_of_classes_whose_names_collide_are_refused(unskew, folder, tmp_
 
 def test_a_killed_folder_goes_on_and_leaves_nothing(unskew, folder, tmp_path, monkeypatch):
     words = {"out": tmp_path / "f", "how": "folder", "settings": {"epochs": 4, "strategy": "class_rank"}}
-    monkeypatch.setattr("unskew.repair.repair.SAVE_SECONDS", 0.0)
-    monkeypatch.setattr("unskew.repair._run.write_images", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr("unskew.repairs.repair.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("unskew.verbs.repair.write_images", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         package.repair(str(folder), "repair", **words)
     assert not (tmp_path / "f").exists()
@@ -313,7 +313,7 @@ def test_a_killed_folder_goes_on_and_leaves_nothing(unskew, folder, tmp_path, mo
 def test_an_unbiased_small_set_keeps_its_classes():
     generator = torch.Generator().manual_seed(0)
     z, y = torch.rand(300, 3, generator=generator), torch.arange(300) % 2
-    from unskew.repair.repair import Config, schedule_for
+    from unskew.repairs.repair import Config, schedule_for
 
     epochs, rate = schedule_for(300, Config())
     w = repair_weights(z, y, epochs=epochs // 4, lr_weights=rate * 4)

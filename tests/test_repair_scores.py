@@ -9,11 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 import unskew as package
-from unskew.errors import UserError
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
 from unskew.losses import gce
-from unskew.repair import aflite, denoise, gradient_probabilities
-from unskew.repair.aflite import predictability
-from unskew.repair.gradients import (
+from unskew.repairs import aflite, denoise, gradient_probabilities
+from unskew.repairs.aflite import predictability
+from unskew.repairs.gradients import (
     Outer,
     acceptance,
     find_layer,
@@ -23,7 +24,6 @@ from unskew.repair.gradients import (
     unit,
     von_mises_fisher,
 )
-from unskew.rng import stream
 
 
 def network(dtype=torch.float64):

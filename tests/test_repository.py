@@ -9,45 +9,66 @@ from pathlib import Path
 
 import pytest
 
-from unskew import registry
+from docs.import_graph import FLOORS, graph, modules, package_edges, package_of
 from unskew.cli import app
+from unskew.core import reference, registry
 
 ROOT = Path(__file__).parent.parent
-# Lower may not import higher.
-LAYERS = [
-    {"errors", "durations", "files", "rng", "registry", "config", "progress", "verbs", "engine", "checkpoint"},
-    {"records"}, {"maths", "nn", "losses"}, {"data"}, {"measure"}, {"repair"}, {"models", "representations"},
-    {"methods"}, {"evaluate"}, {"train"}, {"report"}, {"audit", "repair._run", "repair._page", "repair._export"},
-    {"stages", "dependency"}, {"bench"}, {"demo"}, {"cli"}, {"__main__"},
-]  # fmt: skip
 
 
-def level(name):
-    """Of a module below unskew; a file may stand higher than the rest of its folder: the verb of a folder of formulas."""
-    for part in (".".join(name.split(".")[:2]), name.split(".")[0]):
-        for k, layer in enumerate(LAYERS):
-            if part in layer:
-                return k
-    raise AssertionError(f"{name} has no place among the layers")
+def test_imports_go_down_one_way():
+    """No exemption: imports inside functions and under TYPE_CHECKING count, and the package itself stands on the top floor."""
+    up = [
+        f"{module} imports {target}"
+        for module, targets in graph().items()
+        for target in targets
+        if FLOORS.index(package_of(target)) > FLOORS.index(package_of(module))
+    ]
+    assert not up
+    assert {package_of(module) for module in modules()} == set(FLOORS)
+    assert len(package_edges()) > 50  # the graph is read at all
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "unskew").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_go_down_one_way(path):
-    part = ".".join(path.relative_to(ROOT / "unskew").with_suffix("").parts)
-    if part == "__init__":
-        return
-    if part == "train.__init__":
-        return  # binds the verb, which is above it: methods of one stage and of several
-    home = f"unskew.{part.removesuffix('.__init__')}." if part.endswith(".__init__") else "-"  # a package may offer what is in it
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module] if node.module != "unskew" else [f"unskew.{a.name}" for a in node.names]
-        elif isinstance(node, ast.Import):
-            names = [a.name for a in node.names]
-        for name in names:
-            if name.startswith("unskew.") and not name.startswith(("unskew.__version__", home)):
-                assert level(name.removeprefix("unskew.")) <= level(part), f"{path} imports {name}"
+def test_no_module_imports_itself_in_a_circle():
+    found, done = graph(), set()
+
+    def visit(module, above):
+        assert module not in above, " -> ".join([*above[above.index(module) :], module])
+        if module not in done:
+            for target in sorted(found.get(module, ())):
+                visit(target, [*above, module])
+            done.add(module)
+
+    for module in found:
+        visit(module, [])
+
+
+def test_only_the_registry_imports_by_name():
+    for name, path in modules().items():
+        text = path.read_text()
+        used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+        if name != "unskew.core.registry":
+            assert not used & {"import_module", "__import__", "find_spec"}, name
+            assert "importlib.import_module" not in text, name
+
+
+def test_there_is_one_claim_one_lock_and_one_settings_parser():
+    """Each mechanism is defined once, and nobody takes keys apart by hand."""
+    texts = {name: path.read_text() for name, path in modules().items()}
+    for definition, home in (("def claim(", "core.workplace"), ("flock(", "core.workplace"), ("PARTS = (", "core.settings")):
+        assert [n for n, text in texts.items() if definition in text] == [f"unskew.{home}"], definition
+    by_hand = [n for n, text in texts.items() if re.search(r"(removeprefix|startswith)\([\"']data\.", text)]
+    assert not by_hand
+    assert not [n for n, text in texts.items() if re.search(r"hasattr\((module|self\.module)", text)]
+
+
+def test_a_training_of_one_stage_imports_no_repairs_attackers_or_pages(tmp_path):
+    code = (
+        "import sys, unskew; unskew.train('toy', 'lff', out='run', settings={'train.steps': 2, 'train.batch': 8}); "
+        "print([m for m in sys.modules if m.startswith(('unskew.repairs', 'unskew.pages', 'unskew.evaluation', 'unskew.measure.leakage'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.strip() == "[]"
 
 
 def test_help_answers_fast_and_imports_nothing_heavy():
@@ -74,6 +95,71 @@ def test_every_verb_has_help_and_every_component_a_card(unskew):
             assert "Differs: " in card, f"{kind} {name}"
 
 
+def test_every_setting_has_a_type_and_a_meaning():
+    listed = [*reference.run_settings()]
+    for kind in reference.COMPONENTS:
+        for name in registry.names(kind):
+            listed += reference.component_settings(kind, name)
+    assert len(listed) > 200
+    assert not [s.name for s in listed if not s.type or not s.meaning]
+
+
+def test_lists_are_as_fast_as_help_and_name_every_method(unskew):
+    shown = unskew("list", "methods").stdout
+    assert {line.split()[0] for line in shown.splitlines()} == {*registry.names("methods"), "denoise+METHOD", "balance+METHOD"}
+    assert unskew("list", "stages").stdout == shown  # what they were once called
+    code = "import sys; from unskew.cli import app; app(['list', 'methods'], standalone_mode=False); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert {line.split()[0] for line in unskew("list").stdout.splitlines()} == {*registry.KINDS, "settings"}
+    assert "train.batch=256" in unskew("list", "settings").stdout
+    assert "rows of a step" in unskew("explain", "train.batch").stdout
+    assert "unskew 0." in unskew("--version").stdout
+
+
+def test_no_file_is_long_and_no_line_of_the_docs_either():
+    long = [name for name, path in modules().items() if len(path.read_text().splitlines()) > 400]
+    assert not long
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    wide = [
+        f"{page.relative_to(ROOT)}:{k}"
+        for page in pages
+        for k, line in enumerate(page.read_text().splitlines(), 1)
+        if len(line) > 200
+    ]
+    assert not wide
+
+
+@pytest.mark.parametrize("name", ["audit", "bench", "dependency", "evaluate", "load", "repair", "report", "train"])
+def test_public_functions_have_signatures_and_docstrings_to_work_from(name):
+    import inspect
+
+    import unskew as package
+
+    function = getattr(package, name)
+    parameters = inspect.signature(function).parameters
+    assert parameters
+    assert "args" not in parameters
+    for argument in parameters:
+        if argument != "settings" or parameters[argument].kind is not inspect.Parameter.VAR_KEYWORD:
+            assert re.search(rf"^ +\**{argument}:", function.__doc__, re.MULTILINE), f"{name}: {argument} is not explained"
+    assert "Returns:" in function.__doc__
+    assert "Example:" in function.__doc__
+
+
+def test_mypy_rejects_nonsense_in_a_users_script(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import unskew\nfrom unskew import evaluate, train\n\nrun = train('toy', 'erm', out='run')\n"
+        "found = evaluate(run)\nprint(found.groups.aligned.value, unskew.measure.hsic)\n"
+    )
+    words = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--cache-dir", str(tmp_path / "cache"), str(script)]
+    assert subprocess.run(words, capture_output=True, text=True, cwd=ROOT).returncode == 0
+    script.write_text('import unskew\n\nunskew.train(1, 2, nonsense="x")\n')
+    said = subprocess.run(words, capture_output=True, text=True, cwd=ROOT).stdout
+    assert 'Unexpected keyword argument "nonsense"' in said
+    assert 'incompatible type "int"; expected "str"' in said
+
+
 def test_readme_commands_exist():
     text = (ROOT / "README.md").read_text()
     verbs = {c.name or c.callback.__name__ for c in app.registered_commands}
@@ -95,7 +181,7 @@ def test_python_of_the_pages_runs(tmp_path, monkeypatch, page):
 
 
 def test_generated_pages_are_up_to_date():
-    from docs.generate import cards_page, cli_page
+    from docs.generate import pages
 
-    assert (ROOT / "docs" / "cli.md").read_text() == cli_page(), "run make docs"
-    assert (ROOT / "docs" / "cards.md").read_text() == cards_page(), "run make docs"
+    for name, text in pages().items():
+        assert (ROOT / "docs" / name).read_text() == text, f"docs/{name}: run make docs"

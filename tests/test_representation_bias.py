@@ -9,11 +9,11 @@ import torch
 from hypothesis import given, settings
 from sklearn.linear_model import LogisticRegression
 
+from unskew.core.errors import UserError
 from unskew.data import load
-from unskew.errors import UserError
-from unskew.maths.softmax import fit_softmax, softmax_loss
 from unskew.measure import representation_bias
 from unskew.measure.representation_bias import folds_of, held_out_loss
+from unskew.stats.softmax import fit_softmax, softmax_loss
 
 
 def rows(n=600, width=5, classes=3, strength=1.0, seed=0):

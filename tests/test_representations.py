@@ -9,13 +9,13 @@ import torch
 from PIL import Image
 
 from tests.conftest import write_image
-from unskew import registry
+from unskew import features as _base
+from unskew.core import registry
+from unskew.core.errors import UserError
 from unskew.data import load
-from unskew.data._dataset import DataSet, Memory
-from unskew.errors import UserError
-from unskew.models._base import maker
-from unskew.representations import _base
-from unskew.representations._base import compute, spec, standard
+from unskew.data.dataset import DataSet, Memory
+from unskew.features import compute, spec, standard
+from unskew.models._contract import maker
 from unskew.representations.file import facts
 from unskew.representations.texture import filters
 
@@ -192,7 +192,7 @@ def test_an_interrupted_computation_keeps_its_chunks(monkeypatch):
 
 @pytest.mark.parametrize("name", registry.names("representations"))
 def test_every_file_fulfils_the_contract(name):
-    module = registry.load("representations", name)
+    module = registry.module("representations", name)
     for part in (".. math::", "Source: ", "Differs: "):
         assert part in module.__doc__
     assert hasattr(module, "VARIANTS") or hasattr(module, "variants")

@@ -4,7 +4,7 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score
 
-from unskew.errors import UserError
+from unskew.core.errors import UserError
 from unskew.measure import bias_dependency, cluster_accuracy, cross_dataset, temporal_structure_score, texture_clusters
 
 

@@ -9,10 +9,10 @@ import torch
 from PIL import Image
 
 from tests.conftest import write_image
+from unskew.core.errors import UserError
 from unskew.data import load
-from unskew.data._loader import Loader, rows_in_order
-from unskew.data._samplers import Sampler, draw, group_weights
-from unskew.errors import UserError
+from unskew.data.loader import Loader, rows_in_order
+from unskew.data.samplers import Sampler, draw, group_weights
 
 
 def test_class_folder(folder):

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 import unskew as package
-from unskew.errors import UserError
-from unskew.evaluate.run import trained_method
+from unskew.core.errors import UserError
+from unskew.methods.repair import rate_of_weights
 from unskew.methods.repair_game import RepairGame, RepairGameConfig
 from unskew.records import Batch, Facts, Run, Table
-from unskew.repair.repair import Game
-from unskew.stages.repair import rate_of_weights
-from unskew.train.fit import TrainConfig
+from unskew.repairs.repair import Game
+from unskew.training.fit import TrainConfig
+from unskew.verbs.evaluate import trained_method
 
 SOURCE = "colored-mnist:base=digits,ratio=0.95"
 SHORT = {"train.steps": "12", "train.batch": "64"}

@@ -7,9 +7,9 @@ import pytest
 import torch
 from scipy.stats import binomtest
 
+from unskew.core.errors import UserError
 from unskew.data import load
-from unskew.data.tiles import CELL, Config, chances, true_leakage
-from unskew.errors import UserError
+from unskew.data.sets.tiles import CELL, Config, chances, true_leakage
 from unskew.measure import Attack, dataset_leakage
 
 QUICK = Attack(rounds=3, hidden=64, lr=2e-3, epochs=15, min_steps=0, batch=256)

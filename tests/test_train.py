@@ -15,12 +15,12 @@ import pytest
 import torch
 
 import unskew as package
-import unskew.train.run as run_module
-from unskew import checkpoint, files
-from unskew.errors import UserError
-from unskew.evaluate.select import score
+from unskew.core import checkpoint, workplace
+from unskew.core.errors import UserError
 from unskew.records import Run, Table
-from unskew.train.optim import OptimConfig, make_optimizer, schedule_factor
+from unskew.training.optim import OptimConfig, make_optimizer, schedule_factor
+from unskew.training.selection import score
+from unskew.training.state import State
 
 SMALL = {"train.epochs": 2, "train.batch": 64}
 DIGITS = "colored-mnist:base=digits,ratio=0.95"
@@ -55,7 +55,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_weights(tmp_path):
         process.send_signal(signal.SIGKILL)
         said = process.communicate()[1]
         assert process.returncode == -signal.SIGKILL
-        assert ("going on from step" in said) == (kill > 0)
+        assert ("resuming at step" in said) == (kill > 0)
     subprocess.run([*command, "--out", str(tmp_path / "killed")], check=True, capture_output=True)
     same(tmp_path / "straight", tmp_path / "killed")
     assert Run(tmp_path / "straight").outcome["selection"] == Run(tmp_path / "killed").outcome["selection"]
@@ -280,9 +280,9 @@ def test_log_lines_are_json_and_cover_the_run(tmp_path):
 
 
 def test_a_folder_takes_one_training_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "PATIENCE", 0.2)
+    monkeypatch.setattr(workplace, "PATIENCE", 0.2)
     short = {"train.steps": 3, "train.batch": 64}
-    with files.alone(tmp_path / "run", "training"), pytest.raises(UserError, match="another training is at work in"):
+    with workplace.alone(tmp_path / "run", "training"), pytest.raises(UserError, match="another training is at work in"):
         package.train("toy:rows=300", "erm", model="mlp", out=tmp_path / "run", settings=short)
     assert package.train("toy:rows=300", "erm", model="mlp", out=tmp_path / "run", settings=short).finished
 
@@ -290,9 +290,9 @@ def test_a_folder_takes_one_training_at_a_time(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("seconds", "saves"), [(0.0, 5), (1e9, 2)])
 def test_a_slow_training_is_saved_by_the_clock_too(tmp_path, monkeypatch, seconds, saves):
     done = []
-    real = run_module._State._save
-    monkeypatch.setattr(run_module._State, "_save", lambda self, step: (done.append(step), real(self, step)))
-    monkeypatch.setattr(run_module, "SAVE_SECONDS", seconds)
+    real = State._save
+    monkeypatch.setattr(State, "_save", lambda self, step: (done.append(step), real(self, step)))
+    monkeypatch.setattr("unskew.training.state.SAVE_SECONDS", seconds)
     short = {"train.steps": 6, "train.batch": 64, "train.checkpoint": "2 steps"}
     package.train("toy:rows=300", "erm", model="mlp", out=tmp_path / "run", settings=short)
     assert done == ([1, 2, 3, 4, 5] if saves == 5 else [2, 4])

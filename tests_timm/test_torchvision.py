@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from unskew.models._base import maker
+from unskew.models._contract import maker
 
 torchvision = pytest.importorskip("torchvision")
 timm = pytest.importorskip("timm")

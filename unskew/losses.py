@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor
 
-from unskew.errors import UserError
+from unskew.core.errors import UserError
 
 
 def task_loss(logits: Tensor, y: Tensor, class_weight: Tensor | None = None) -> Tensor:

@@ -1,6 +1,7 @@
-"""Where rows come from: one public file per built-in data set, the machinery in files with an underscore."""
+"""Where rows come from: the data set, its readers (readers/), the built-in sets (sets/), loader and samplers."""
 
-from unskew.data._dataset import DataSet
-from unskew.data._sources import DataConfig, load
+from unskew.data.dataset import DataSet
+from unskew.data.reading import DataConfig
+from unskew.data.sources import load
 
 __all__ = ["DataConfig", "DataSet", "load"]

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unskew.errors import UserError
-from unskew.maths.groups import tensor_of
+from unskew.core.errors import UserError
+from unskew.stats.groups import tensor_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +73,8 @@ def association(y: Tensor, bias: Tensor) -> Association:
         p_value=float(chi2.sf(phi2 * n, (r - 1) * (c - 1))),
         n=int(n),
     )
+
+
+FUNCTIONS = (association,)
+RANGE = (0.0, 1.0)
+HIGHER = "the label and the column go together more"

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unskew.errors import UserError
-from unskew.rng import stream
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +84,8 @@ def top_within_classes(score: Tensor, y: Tensor, rate: float) -> Tensor:
         rows = (y == c).nonzero().flatten()
         kept.append(rows[score[rows].argsort(descending=True)[: max(1, round(rate * len(rows)))]])
     return torch.cat(kept).sort().values
+
+
+FUNCTIONS = (bias_dependency,)
+RANGE = (-1.0, 1.0)
+HIGHER = "the model lives more on the representation"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unskew.errors import UserError
+from unskew.core.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +44,8 @@ def cross_dataset(logits: Tensor, trained_classes: Sequence[str], y: Tensor, cla
         found[name] = float(average_precision_score((truth == code).numpy().astype(int), ranked.numpy()))
     counts = {name: int((truth == code).sum()) for name, code in zip(shared, codes.tolist(), strict=True)}
     return CrossDataset(sum(found.values()) / len(found), found, counts, int(rows.sum()))
+
+
+FUNCTIONS = (cross_dataset,)
+RANGE = (0.0, 1.0)
+HIGHER = "the classes are ranked better"

@@ -23,10 +23,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from unskew.errors import UserError
-from unskew.maths.groups import group_id, tensor_of
-from unskew.maths.intervals import mean_of_proportions, wilson
+from unskew.core.errors import UserError
 from unskew.records import SMALL_GROUP, Cell, Estimate, Groups
+from unskew.stats.groups import group_id, tensor_of
+from unskew.stats.intervals import mean_of_proportions, wilson
 
 UNBIASED_MIN = 10  # ReBias keeps cells with more rows than this
 
@@ -165,3 +165,8 @@ def _why(names: Sequence[str], aligned: Sequence[Tensor] | None, kind: str) -> s
     if not names:
         return "no bias column"
     return f"no {kind} rows" if aligned is not None else "which groups are aligned was not given"
+
+
+FUNCTIONS = (groups,)
+RANGE = (0.0, 1.0)
+HIGHER = "more rows are right"

@@ -22,11 +22,13 @@ Differs: the diagonal is set to zero. The code released with ReBias subtracts th
 the RBF kernel and wrong for any kernel whose diagonal is not constant.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
-from unskew.errors import UserError
-from unskew.rng import stream
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
 
 
 def kernel_matrix(a: Tensor, kernel: str = "rbf", sigma: float | str = "median") -> Tensor:
@@ -109,3 +111,11 @@ def hsic_test(
         order = torch.randperm(m, generator=generator).to(k.device)
         larger += bool((centred * other[order][:, order]).sum() >= observed)
     return (1 + larger) / (1 + permutations)
+
+
+FUNCTIONS = (
+    hsic,
+    hsic_test,
+)
+RANGE = (-math.inf, math.inf)
+HIGHER = "the two representations are further from independent; 0 where they are"

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unskew.errors import UserError
-from unskew.rng import stream
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
 
 DRAWS = 400
 
@@ -113,3 +113,8 @@ def _summary(table: Tensor, held: Tensor) -> tuple[float, tuple[float, float]]:
         return float(means[0]), (math.nan, math.nan)
     low, high = means[1:].quantile(torch.tensor([0.025, 0.975], dtype=means.dtype)).tolist()
     return float(means[0]), (low, high)
+
+
+FUNCTIONS = (label_sets,)
+RANGE = (0.0, 1.0)
+HIGHER = "the labels are predicted better"

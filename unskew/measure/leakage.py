@@ -35,10 +35,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unskew.errors import UserError
-from unskew.maths.groups import tensor_of
-from unskew.maths.intervals import Z95
-from unskew.rng import seed_of, stream
+from unskew.core.errors import UserError
+from unskew.core.rng import seed_of, stream
+from unskew.stats.f1 import decided, label_matrix, macro_f1
+from unskew.stats.groups import tensor_of
+from unskew.stats.intervals import Z95
 
 SMALLEST = 20  # rows of the rarest value that a balanced draw needs
 
@@ -89,7 +90,7 @@ class Attack:
 
 def dataset_leakage(labels: Tensor, attribute: Tensor, *, attack: Attack | None = None, seed: int = 0) -> Leakage:
     """lambda_D: the attribute guessed from the true labels, (N,) classes or (N, L) zeros and ones."""
-    x = _as_sets(labels)
+    x = label_matrix(labels)
     return _leak([x], attribute, attack or Attack(), seed, f1=[1.0])
 
 
@@ -134,7 +135,7 @@ def dataset_leakage_at(
     attack = attack or Attack()
     if f1 >= 1 - 1e-9:
         return dataset_leakage(labels, attribute, attack=attack, seed=seed)
-    truth = _as_sets(labels)
+    truth = label_matrix(labels)
     single = torch.as_tensor(labels).ndim == 1
     sets, reached = [], []
     for k, wanted in enumerate((min(1.0, f1 + spread), f1, max(0.0, f1 - spread))):
@@ -174,7 +175,7 @@ def dataset_leakage_curve(
     labels: Tensor, attribute: Tensor, f1: Sequence[float], *, attack: Attack | None = None, seed: int = 0
 ) -> LeakageCurve:
     """The leakage of labels corrupted to each of these F1."""
-    truth, single = _as_sets(labels), torch.as_tensor(labels).ndim == 1
+    truth, single = label_matrix(labels), torch.as_tensor(labels).ndim == 1
     if not bool((truth.sum(0) > 0).any()):
         raise UserError("no label occurs in these rows, so F1 and what leaks at it are undefined")
     points = []
@@ -204,40 +205,6 @@ def corruption_share(truth: Tensor, f1: float, single: bool, seed: int) -> float
         found = macro_f1(corrupt(truth, middle, single, torch.Generator().manual_seed(seed)), truth)
         low, high = (middle, high) if found > f1 else (low, middle)
     return (low + high) / 2
-
-
-def macro_f1(guess: Tensor, truth: Tensor) -> float:
-    r"""Mean over labels that occur of 2 tp / (2 tp + fp + fn).
-
-    >>> macro_f1(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
-    0.3333333333333333
-    """
-    seen = truth.sum(0) > 0
-    hit = (guess * truth).double().sum(0)
-    total = guess.double().sum(0) + truth.double().sum(0)
-    return float((2 * hit / total.clamp(min=1))[seen].mean()) if bool(seen.any()) else math.nan
-
-
-def _as_sets(labels: Tensor) -> Tensor:
-    labels = torch.as_tensor(labels)
-    if not len(labels):
-        raise UserError("no rows")
-    if labels.ndim == 1:
-        if bool((labels < 0).any()):
-            raise UserError("labels must be class codes from 0 on")
-        return F.one_hot(labels.long()).float()
-    if not bool(((labels == 0) | (labels == 1)).all()):
-        raise UserError("a label matrix must hold 0 and 1")
-    return labels.float()
-
-
-def decided(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """What the logits say and what is true, as zeros and ones (N, L): the largest, or every one above 0."""
-    truth = _as_sets(labels)
-    if labels.ndim == 1:
-        width = truth.shape[1]  # a class that does not occur is no label here; saying it is an error in the others
-        return F.one_hot(logits.argmax(1), max(logits.shape[1], width))[:, :width].float(), truth
-    return (logits > 0).float(), truth
 
 
 def _leak(
@@ -403,3 +370,12 @@ class Attackers:
         wide = h.reshape(1, -1, h.shape[2])
         out = F.batch_norm(wide, self.means[k], self.variances[k], self.gains[k], self.shifts[k], training, 0.1, 1e-5)
         return out.view_as(h)
+
+
+FUNCTIONS = (
+    dataset_leakage,
+    model_leakage,
+    bias_amplification,
+)
+RANGE = (0.0, 1.0)
+HIGHER = "the attribute can be guessed better; chance is one over its values"

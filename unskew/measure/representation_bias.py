@@ -31,10 +31,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unskew.errors import UserError
-from unskew.maths.groups import tensor_of
-from unskew.maths.softmax import ROWS, fit_softmax
-from unskew.rng import stream
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
+from unskew.stats.groups import tensor_of
+from unskew.stats.softmax import ROWS, fit_softmax
 
 DECAYS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 FOLDS = 5
@@ -282,3 +282,8 @@ def _bias_of(loss: Tensor, y: Tensor, omega: Tensor, num_classes: int) -> float:
 def _of_class(loss: Tensor, surprise: Tensor, omega: Tensor, mask: Tensor) -> float:
     total = float((omega * surprise)[mask].sum())
     return 1 - float((omega * loss)[mask].sum()) / total if total > 0 else math.nan
+
+
+FUNCTIONS = (representation_bias,)
+RANGE = (-math.inf, 1.0)
+HIGHER = "more of the label can be read; at or below 0 nothing can"

@@ -8,14 +8,15 @@ Source: Li and Vasconcelos, "REPAIR", CVPR 2019, section 4.3 (Table 3: 64-frame 
 Differs: nothing; features of any scale can be compared only within one model family, as in the paper.
 """
 
+import math
 from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
 
-from unskew.errors import UserError
-from unskew.maths.intervals import Z95
+from unskew.core.errors import UserError
 from unskew.records import Estimate
+from unskew.stats.intervals import Z95
 
 
 def temporal_structure_score(features: Callable[[Tensor], Tensor], clips: Iterable[Tensor]) -> Estimate:
@@ -37,3 +38,8 @@ def temporal_structure_score(features: Callable[[Tensor], Tensor], clips: Iterab
     error = Z95 * float(distance.std()) / len(distance) ** 0.5 if len(distance) > 1 else float("nan")
     mean = float(distance.mean())
     return Estimate(mean, mean - error, mean + error, len(distance))
+
+
+FUNCTIONS = (temporal_structure_score,)
+RANGE = (0.0, math.inf)
+HIGHER = "features depend more on the order of frames"

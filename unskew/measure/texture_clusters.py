@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from unskew.errors import UserError
+from unskew.core.errors import UserError
 from unskew.measure.groups import groups
 from unskew.records import Estimate
 
@@ -51,3 +51,11 @@ def cluster_accuracy(logits_or_predictions: Tensor, y: Tensor, clusters: Tensor)
     # The clusterings share their rows, so averaging them does not narrow the interval.
     half = max((e.high - e.low) / 2 for e in found if not math.isnan(e.value))
     return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half), min(e.n for e in found))
+
+
+FUNCTIONS = (
+    cluster_accuracy,
+    texture_clusters,
+)
+RANGE = (0.0, 1.0)
+HIGHER = "more cells of texture and class are right"

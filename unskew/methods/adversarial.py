@@ -31,14 +31,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unskew import engine
-from unskew.data._dataset import DataSet
-from unskew.errors import UserError
+from unskew.core import engine
+from unskew.core.errors import UserError
+from unskew.data.dataset import DataSet
 from unskew.losses import task_loss
-from unskew.methods._base import Method
-from unskew.methods._mask import Mask
-from unskew.models._base import Model
+from unskew.methods._contract import Method
+from unskew.models._contract import Model
 from unskew.nn import GradientReversal, share_statistics
+from unskew.nn.mask import Mask
 from unskew.records import Batch, Facts
 
 BETA, CHANNELS = 0.1, (32, 64, 64, 128, 128)

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from unskew.errors import UserError
+from unskew.core.errors import UserError
 from unskew.losses import task_loss
-from unskew.methods._base import Method
+from unskew.methods._contract import Method
 from unskew.records import Batch, Facts
 
 

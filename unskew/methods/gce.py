@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from unskew.errors import UserError
+from unskew.core.errors import UserError
 from unskew.losses import gce
-from unskew.methods._base import Method
+from unskew.methods._contract import Method
 from unskew.records import Batch
 
 

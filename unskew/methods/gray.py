@@ -5,7 +5,7 @@ r"""gray: the colours are taken away before the network sees them, in training a
 A baseline that knows what the bias is. The brightness of the colours stays.
 
 Source: a baseline of Kim et al., "Learning not to learn", CVPR 2019, section 4.2.
-Differs: the plain mean of the (normalised) channels; the paper does not say which grey. Inputs that are no images stay as they are.
+Differs: the plain mean of the (normalised) channels; the paper does not say which grey. Inputs that are not images stay as they are.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from unskew.losses import task_loss
-from unskew.methods._base import Method
+from unskew.methods._contract import Method
 from unskew.records import Batch
 
 

@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from unskew.errors import UserError
+from unskew.core.errors import UserError
 from unskew.losses import task_loss
-from unskew.methods._base import Method
-from unskew.methods._bias_heads import bias_loss, make_heads
-from unskew.models._base import Model
+from unskew.methods._contract import Method
+from unskew.models._contract import Model
 from unskew.nn import GradientReversal
+from unskew.parts.bias_heads import bias_loss, make_heads
 from unskew.records import Batch, Facts
 
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from unskew import engine
-from unskew.errors import UserError
+from unskew.core import engine
+from unskew.core.errors import UserError
 from unskew.losses import task_loss
-from unskew.maths.groups import group_sums
-from unskew.methods._base import Method
+from unskew.methods._contract import Method
 from unskew.records import Batch, Facts
+from unskew.stats.groups import group_sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ code for sizes and starts; as a baseline of Bahng et al., ICML 2020.
 Differs: both representations are divided by their root mean square over the batch, feature by feature, and by a running one when
 judged (the code divides by the norm along the batch, which makes a prediction depend on the rows beside it); a ridge is added; G is
 divided by the number of places. Colours are averaged to grey; where normalised inputs go below 0, their minimum is taken off first.
-Inputs that are no images are taken as one line of numbers.
+Inputs that are not images are taken as one line of numbers.
 """
 
 from collections.abc import Callable
@@ -32,12 +32,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from unskew import engine
-from unskew.errors import UserError
+from unskew.core import engine
+from unskew.core.errors import UserError
 from unskew.losses import task_loss
-from unskew.methods._base import Method
-from unskew.methods._second import features_and_logits
-from unskew.models._base import Model
+from unskew.methods._contract import Method
+from unskew.models._contract import Model
+from unskew.parts.second import features_and_logits
 from unskew.records import Batch, Facts
 
 

@@ -27,10 +27,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from unskew import engine
-from unskew.errors import UserError
+from unskew.core import engine
+from unskew.core.errors import UserError
 from unskew.losses import gce, relative_difficulty, task_loss
-from unskew.methods._base import Method
+from unskew.methods._contract import Method
 from unskew.records import Batch, Facts
 
 

@@ -29,14 +29,14 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from unskew import engine
-from unskew.errors import UserError
+from unskew.core import engine
+from unskew.core.errors import UserError
 from unskew.losses import task_loss
 from unskew.measure.hsic import hsic_of_kernels, kernel_matrix
-from unskew.methods._base import Method, Update
-from unskew.methods._second import features_and_logits, make_second
-from unskew.models._base import maker
-from unskew.records import Batch, Facts
+from unskew.methods._contract import Method
+from unskew.models._contract import maker
+from unskew.parts.second import features_and_logits, make_second
+from unskew.records import Batch, Facts, Update
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,11 +25,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from unskew import engine
-from unskew.errors import UserError
+from unskew.core import engine
+from unskew.core.errors import UserError
 from unskew.losses import task_loss
-from unskew.methods._base import Method, Update
-from unskew.records import Batch, Facts
+from unskew.methods._contract import Method
+from unskew.records import Batch, Facts, Update
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

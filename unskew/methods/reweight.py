@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from unskew.losses import task_loss
-from unskew.methods._base import Method
+from unskew.methods._contract import Method
 from unskew.records import Batch, Facts
 
 

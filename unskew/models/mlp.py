@@ -14,8 +14,8 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from unskew.errors import UserError
-from unskew.models._base import Model
+from unskew.core.errors import UserError
+from unskew.models._contract import Model
 from unskew.nn import Dropout
 
 

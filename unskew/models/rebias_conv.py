@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from unskew.errors import UserError
-from unskew.models._base import Model, need_images
+from unskew.core.errors import UserError
+from unskew.models._contract import Model, need_images
 from unskew.nn import BatchNorm2d
 
 

@@ -36,10 +36,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from unskew.errors import UserError
-from unskew.models._base import Parts
-from unskew.models._weights import input_scale, load_weights
+from unskew.core.errors import UserError
+from unskew.models._contract import Parts
 from unskew.nn import BatchNorm2d, BatchNorm3d
+from unskew.nn.weights import input_scale, load_weights
 
 BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
 

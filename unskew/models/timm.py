@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from unskew.errors import UserError
-from unskew.models._base import need_images
+from unskew.core.errors import UserError
+from unskew.models._contract import need_images
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from unskew.errors import UserError
-from unskew.models._base import Parts, need_images
-from unskew.models._weights import input_scale, load_weights
+from unskew.core.errors import UserError
+from unskew.models._contract import Parts, need_images
 from unskew.nn import Dropout
+from unskew.nn.weights import input_scale, load_weights
 
 STAGES = ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8))  # convolutions, and channels in widths
 

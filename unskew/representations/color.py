@@ -13,8 +13,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from unskew.data._dataset import DataSet
-from unskew.representations._base import images_only
+from unskew.data.dataset import DataSet
+from unskew.representations._contract import images_only
 
 PIXELS, CONTENT = True, False
 VARIANTS = ({"kind": "max"}, {"kind": "mean"}, {"kind": "histogram"})

@@ -15,9 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unskew.data._columns import LABEL_NAMES
-from unskew.data._dataset import DataSet
-from unskew.errors import suggest
+from unskew.core.errors import suggest
+from unskew.data.dataset import DataSet
+from unskew.data.readers.columns import LABEL_NAMES
 
 PIXELS, CONTENT, CACHED = False, False, False
 MOST = 50  # distinct values up to which a column is a category

@@ -18,7 +18,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from unskew.data._dataset import DataSet
+from unskew.data.dataset import DataSet
 
 PIXELS, CONTENT = False, False
 VARIANTS: tuple[dict[str, str], ...] = ({},)

@@ -12,7 +12,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor
 
-from unskew.data._dataset import DataSet
+from unskew.data.dataset import DataSet
 
 PIXELS, CONTENT = True, False
 VARIANTS = ({"which": "middle"}, {"which": "mean"})
@@ -28,7 +28,7 @@ def phrase(cfg: Config) -> str:
 
 
 def applies(data: DataSet, cfg: Config) -> str:
-    return "" if len(data.shape) == 4 else f"inputs of shape {data.shape} are no clips"
+    return "" if len(data.shape) == 4 else f"inputs of shape {data.shape} are not clips"
 
 
 def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:

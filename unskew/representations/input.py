@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from unskew.data._dataset import DataSet
+from unskew.data.dataset import DataSet
 
 PIXELS, CONTENT = True, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)

@@ -19,13 +19,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unskew import checkpoint, engine, registry
-from unskew.data._dataset import DataSet
-from unskew.data._loader import normalise
-from unskew.errors import UserError
-from unskew.models._base import Model, maker
-from unskew.models._weights import without_first_weights
-from unskew.rng import seed_of
+from unskew.core import checkpoint, engine
+from unskew.core.errors import UserError
+from unskew.core.rng import seed_of
+from unskew.data.dataset import DataSet
+from unskew.data.loader import normalise
+from unskew.models._contract import Model, maker
+from unskew.models._contract import load as network_named
+from unskew.nn.weights import without_first_weights
 
 PIXELS, CONTENT = True, True
 VARIANTS: tuple[dict[str, str], ...] = ()  # only when asked for: which network is the user's choice
@@ -57,7 +58,7 @@ def phrase(cfg: Config) -> str:
 
 
 def applies(data: DataSet, cfg: Config) -> str:
-    return f"inputs of shape {data.shape} are no clips" if cfg.frames and len(data.shape) != 4 else ""
+    return f"inputs of shape {data.shape} are not clips" if cfg.frames and len(data.shape) != 4 else ""
 
 
 def state(cfg: Config) -> str:
@@ -73,7 +74,7 @@ def network(cfg: Config, weights: str, shape: tuple[int, ...], outputs: int) -> 
         given = dict(cfg.net)
         if not cfg.pretrained:
             given.pop("weights", None)
-            if "pretrained" in {f.name for f in fields(registry.load("models", cfg.model).Config)}:
+            if "pretrained" in {f.name for f in fields(network_named(cfg.model).config)}:
                 given["pretrained"] = False
         make = maker(cfg.model, given, shape, outputs)
         with torch.random.fork_rng():

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor
 
-from unskew.data._dataset import DataSet
-from unskew.errors import UserError
-from unskew.representations._base import images_only
+from unskew.core.errors import UserError
+from unskew.data.dataset import DataSet
+from unskew.representations._contract import images_only
 
 PIXELS, CONTENT = True, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from unskew.data._dataset import DataSet
-from unskew.representations._base import grey_of, images_only
+from unskew.data.dataset import DataSet
+from unskew.representations._contract import grey_of, images_only
 
 PIXELS, CONTENT = True, False
 VARIANTS: tuple[dict[str, str], ...] = ({},)

@@ -1,0 +1,21 @@
+"""Words to one call to text: a file per verb."""
+
+from unskew.cli import audit, bench, data, demo, dependency, evaluate, explain, list_, new, repair, report, train
+from unskew.cli.app import app, main
+
+__all__ = [
+    "app",
+    "audit",
+    "bench",
+    "data",
+    "demo",
+    "dependency",
+    "evaluate",
+    "explain",
+    "list_",
+    "main",
+    "new",
+    "repair",
+    "report",
+    "train",
+]

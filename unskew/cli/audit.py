@@ -1,0 +1,32 @@
+"""`unskew audit`: what gives the label away."""
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from unskew.cli.app import app, show
+from unskew.cli.options import Bias, Json, Label, Seed, Settings, Source, Split, columns, command
+
+
+@app.command()
+def audit(
+    source: Source,
+    settings: Settings = None,
+    representation: Annotated[Optional[list[str]], typer.Option(help="Only this one; may be given several times.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for page, JSON and scores.")] = Path("audit"),
+    label: Label = "",
+    bias: Bias = None,
+    split: Split = "",
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Measure what gives the label away: colour, background, texture, file facts, columns. Needs no bias labels."""
+    from unskew.core import config
+    from unskew.pages.text import audit_table
+    from unskew.verbs.audit import audit as verb
+
+    values = config.words(settings or []) | columns(label, None, split)
+    named = [name for text in bias or [] for name in text.split(",")]
+    found = verb(source, bias=named, representations=representation or [], out=out, seed=seed, settings=values, command=command())
+    show({"page": str(found.page), **found.json()}, json, f"{audit_table(found)}\n\npage: {found.page.resolve()}")

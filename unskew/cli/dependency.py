@@ -1,0 +1,42 @@
+"""`unskew dependency`: REPAIR's beta."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unskew.cli.app import app, show
+from unskew.cli.options import Bias, Device, Json, Label, Seed, Settings, Source, Split, columns, command
+
+
+@app.command()
+def dependency(
+    source: Source,
+    settings: Settings = None,
+    phi: Annotated[
+        str, typer.Option(help="Representation that the shortcut is read from; see: unskew list representations.")
+    ] = "",
+    model: Annotated[str, typer.Option(help="See: unskew list models. Chosen by the inputs if not given.")] = "",
+    method: Annotated[str, typer.Option(help="See: unskew list methods.")] = "erm",
+    rates: Annotated[str, typer.Option(help="Shares of the rows to keep.")] = "0.25,0.5,0.75",
+    on_split: Annotated[
+        str, typer.Option(help="Split that accuracy is taken on; test if drawn as the training rows are, else val.")
+    ] = "",
+    out: Annotated[Path, typer.Option(help="Folder for weights and runs.")] = Path("dependency"),
+    label: Label = "",
+    bias: Bias = None,
+    split: Split = "",
+    seed: Seed = 0,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """REPAIR's beta: what a model loses when rows that feed a shortcut are left out, beside as many left out at random."""
+    from unskew.core import config
+    from unskew.pages.text import dependency_table
+    from unskew.verbs.dependency import dependency as verb
+
+    found = verb(
+        source, phi=phi, out=out, model=model, method=method, rates=config.numbers(rates, "rates"), split=on_split,
+        seed=seed, device=device, settings=config.words(settings or []) | columns(label, bias, split), command=command(),
+    )  # fmt: skip
+    show(found.json(), json, dependency_table(found))

@@ -1,0 +1,48 @@
+"""`unskew evaluate`: judge a run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unskew.cli.app import app, show
+from unskew.cli.options import Device, Json
+
+
+@app.command()
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    on: Annotated[str, typer.Option(help="Another source with the same classes, or see --shared-classes.")] = "",
+    split: Annotated[str, typer.Option(help="Which split to judge on.")] = "test",
+    leakage: Annotated[bool, typer.Option("--leakage", help="Also attack: can the bias be guessed from the logits?")] = False,
+    noise: Annotated[
+        str, typer.Option(help="With --leakage: also with noise of these levels on the embedding, e.g. 0.5,1,2.")
+    ] = "",
+    alpha: Annotated[float, typer.Option(help="With --leakage: attack an alpha-balanced subset of the rows.")] = 0.0,
+    rba: Annotated[float, typer.Option(help="With --leakage: also after calibration to the training ratios, this margin.")] = 0.0,
+    corruptions: Annotated[str, typer.Option(help="Also on corrupted images: all, or names such as fog,shot_noise.")] = "",
+    textures: Annotated[
+        str,
+        typer.Option(
+            metavar="REPRESENTATION", help="Also over clusters of this: texture, or layer:model=vgg16,... (see explain)."
+        ),
+    ] = "",
+    temporal: Annotated[
+        bool, typer.Option("--temporal", help="Clips: also how much features change when played backwards.")
+    ] = False,
+    shared_classes: Annotated[
+        bool, typer.Option("--shared-classes", help="With --on: judge the classes that both have, and their average precision.")
+    ] = False,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Judge a run: accuracy by (class, bias) group and the named averages."""
+    from unskew.core import config
+    from unskew.pages.text import group_table
+    from unskew.verbs.evaluate import evaluate as verb
+
+    found = verb(
+        run, on or None, split=split, device=device, leakage=leakage, noise=config.numbers(noise, "noise"), alpha=alpha, rba=rba,
+        corruptions=[name for name in corruptions.split(",") if name], textures=textures, temporal=temporal, shared_classes=shared_classes,
+    )  # fmt: skip
+    show(found.json(), json, group_table(found))

@@ -1,0 +1,24 @@
+"""`unskew new`: the files of a new component, with a passing test."""
+
+from typing import Annotated
+
+import typer
+
+from unskew.cli.app import app, show
+from unskew.cli.options import Json
+
+
+@app.command()
+def new(
+    kind: Annotated[str, typer.Argument(help="method.")],
+    name: Annotated[
+        str, typer.Argument(help="NAME in a checkout of unskew; package.NAME for a module of your own, in the current folder.")
+    ],
+    json: Json = False,
+) -> None:
+    """Write the source file and the test file of a new component; the test passes as it is."""
+    from unskew.verbs.new import new as verb
+
+    made = verb(kind, name)
+    text = "\n".join([*(f"wrote {path}" for path in made.paths), f"next: {made.next}"])
+    show(made.json(), json, text)

@@ -1,0 +1,31 @@
+"""Options that several commands share, and what they do with them."""
+
+import shlex
+import sys
+from typing import Annotated, Any, Optional
+
+import typer
+
+Source = Annotated[
+    str, typer.Argument(help="Built-in name with settings (colored-mnist:ratio=0.99), folder, table, .npz, saved data set.")
+]
+Settings = Annotated[
+    Optional[list[str]], typer.Argument(metavar="[KEY=VALUE]...", help="Settings, e.g. train.epochs=10 optim.lr=0.01.")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random stream.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:0, mps.")]
+Label = Annotated[str, typer.Option(help="Label column; several, separated by commas, make a multi-label task.")]
+Bias = Annotated[Optional[list[str]], typer.Option(help="Bias column; may be given several times.")]
+Split = Annotated[str, typer.Option("--split", help="Split column.")]
+
+
+def columns(label: str, bias: list[str] | None, split: str) -> dict[str, Any]:
+    """--label, --bias and --split as the settings they stand for."""
+    named = {"data.label": label, "data.bias": ",".join(bias or []), "data.split": split}
+    return {key: value for key, value in named.items() if value}
+
+
+def command() -> str:
+    """The line that was typed."""
+    return shlex.join(["unskew", *sys.argv[1:]])

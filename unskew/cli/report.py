@@ -1,0 +1,26 @@
+"""`unskew report`: one page about runs."""
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from unskew.cli.app import app, show
+from unskew.cli.options import Json
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders; several stand side by side.")],
+    audit: Annotated[str, typer.Option(help="Folder of an audit, to stand before the runs.")] = "",
+    repair: Annotated[
+        Optional[list[str]], typer.Option(help="Table of a repair, to stand before the runs; may be repeated.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    json: Json = False,
+) -> None:
+    """Write one page about one run or several, and the same as JSON."""
+    from unskew.verbs.report import report as verb
+
+    page = verb(runs, out, audit=audit, repairs=repair or [])
+    show({"page": str(page), "json": str(page.with_suffix(".json"))}, json, f"page: {page}")

@@ -1,0 +1,49 @@
+"""`unskew train`: a method into a run folder."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from unskew.cli.app import app, show
+from unskew.cli.options import Bias, Device, Json, Label, Seed, Settings, Split, columns, command
+
+
+@app.command()
+def train(
+    source: Annotated[str, typer.Argument(help="As for audit; may stand in the recipe instead.")] = "",
+    settings: Settings = None,
+    method: Annotated[str, typer.Option(help="See: unskew list methods. erm if neither it nor the recipe says.")] = "",
+    model: Annotated[str, typer.Option(help="See: unskew list models. Chosen by the inputs if not given.")] = "",
+    weights: Annotated[Optional[Path], typer.Option(help="Table with a column weight, from unskew repair.")] = None,
+    recipe: Annotated[
+        str,
+        typer.Option(
+            metavar="SUITE/DATA/AT/METHOD@SCALE",
+            help=r"A row of a suite, or your own TOML file (\[run] source, method, model; settings).",
+        ),
+    ] = "",
+    out: Annotated[Path, typer.Option(help="Run folder.")] = Path("run"),
+    label: Label = "",
+    bias: Bias = None,
+    split: Split = "",
+    seed: Seed = 0,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Train a method into a run folder. Run again, it resumes. Words on the line win over those of a recipe."""
+    from unskew.core import config
+    from unskew.verbs.recipe import read_recipe
+    from unskew.verbs.train import train as verb
+
+    if "=" in source and recipe and ":" not in source:
+        settings, source = [source, *(settings or [])], ""  # the source is the recipe's: the first word is a setting
+    words = config.words(settings or []) | columns(label, bias, split)
+    asked = read_recipe(recipe, out, seed, device, words, command()) if recipe else None
+    run = verb(
+        source or (asked.source if asked else ""), method or (asked.method if asked else "erm"),
+        model=model or (asked.model if asked else ""), out=out, weights=weights, seed=seed, device=device,
+        settings=asked.settings if asked else words, command=command(),
+    )  # fmt: skip
+    show({"run": str(run.path), **run.outcome}, json, f"{run.path}: done. Next: unskew evaluate {shlex.quote(str(run.path))}")

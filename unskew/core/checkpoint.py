@@ -1,0 +1,78 @@
+"""The state of a run as one safetensors file: nothing is ever unpickled, nothing is ever half-written.
+
+Weights, buffers (with the per-sample state of a method), optimiser moments, and in the header a JSON with the step and the rest.
+Random streams, schedule and sampler position are functions of (seed, step) and need no place in it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from unskew.core.errors import UserError
+from unskew.core.files import replacing
+
+
+def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    ready = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}
+    with replacing(path) as part:
+        part.write_bytes(to_bytes(ready, metadata={"unskew": json.dumps(facts)}))  # a full disk is then an OSError like any other
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        with safe_open(path, framework="pt") as opened:
+            facts = json.loads((opened.metadata() or {}).get("unskew", "{}"))
+            return {k: opened.get_tensor(k) for k in opened.keys()}, facts  # noqa: SIM118 - not a dict
+    except (SafetensorError, OSError, json.JSONDecodeError) as error:
+        raise UserError(f"{path} is not a usable weights file: {error}") from None
+
+
+def pack(method: nn.Module, optimizers: dict[str, Optimizer]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Everything that a later process needs to go on, as tensors and plain facts."""
+    tensors = {f"method.{k}": t for k, t in method.state_dict().items()}
+    groups: dict[str, Any] = {}
+    for name, optimizer in optimizers.items():
+        state = optimizer.state_dict()
+        groups[name] = {"param_groups": state["param_groups"], "plain": {}}
+        for p, entries in state["state"].items():
+            for key, value in entries.items():
+                if isinstance(value, Tensor):
+                    tensors[f"optim.{name}.{p}.{key}"] = value
+                else:
+                    groups[name]["plain"][f"{p}.{key}"] = value
+    return tensors, {"optimizers": groups}
+
+
+def unpack(tensors: dict[str, Tensor], facts: dict[str, Any], method: nn.Module, optimizers: dict[str, Optimizer]) -> None:
+    method.load_state_dict({k.removeprefix("method."): t for k, t in tensors.items() if k.startswith("method.")})
+    for name, optimizer in optimizers.items():
+        saved = facts["optimizers"][name]
+        state: dict[int, dict[str, Any]] = {}
+        prefix = f"optim.{name}."
+        for key, tensor in tensors.items():
+            if key.startswith(prefix):
+                p, _, entry = key.removeprefix(prefix).partition(".")
+                state.setdefault(int(p), {})[entry] = tensor
+        for key, value in saved["plain"].items():
+            p, _, entry = key.partition(".")
+            state.setdefault(int(p), {})[entry] = value
+        optimizer.load_state_dict({"state": state, "param_groups": saved["param_groups"]})
+
+
+def load_weights(path: Path, module: nn.Module) -> None:
+    """Put the weights of a file into a module that must match them exactly."""
+    tensors, _ = read(path)
+    own = module.state_dict()
+    wrong = [k for k in own if k not in tensors or tensors[k].shape != own[k].shape]
+    extra = [k for k in tensors if k not in own]
+    if wrong or extra:
+        raise UserError(
+            f"{path} holds the weights of another architecture: {(wrong or extra)[0]!r} "
+            f"{'is missing or has another shape' if wrong else 'is not in this model'}"
+        )
+    module.load_state_dict(tensors)

@@ -1,0 +1,203 @@
+"""Where work runs: in processes of this machine, or on a Ray cluster. The only code that knows.
+
+A job has an id and the ids of the jobs that it needs; the caller says how one is started, how its result is recognised, and who watches.
+"""
+
+import io
+import os
+import socket
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from unskew.core.errors import UserError
+
+TRIES = 2  # of a job that fails in a process
+RAY_RETRIES = 4  # of a job whose node is lost
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    id: str
+    needs: tuple[str, ...] = ()
+
+
+class Watch(Protocol):
+    """Hears of every job that starts and ends."""
+
+    def started(self, job: str) -> None: ...
+    def finished(self, job: str) -> None: ...
+    def failed(self, job: str, why: str) -> None: ...
+
+
+def cores() -> int:
+    """Those that this process may use, where the system says."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_processes(
+    jobs: Sequence[Job],
+    *,
+    workers: int,
+    command: Callable[[Job], list[str]],
+    log: Callable[[Job], Path],
+    done: Callable[[str], bool],
+    watch: Watch,
+) -> list[str]:
+    """`workers` jobs at a time, one thread each; a job starts when those it needs are done. Gives the ids of those that failed."""
+    waiting, failed = list(jobs), []
+    tries: dict[str, int] = {}
+    running: dict[str, tuple[subprocess.Popen[bytes], Job]] = {}
+    with _lifeline() as alive:
+        while waiting or running:
+            while len(running) < workers and (job := next((j for j in waiting if all(map(done, j.needs))), None)) is not None:
+                waiting.remove(job)
+                tries[job.id] = tries.get(job.id, 0) + 1
+                running[job.id] = (_start(command(job), log(job), alive), job)
+                watch.started(job.id)
+            if not running:
+                failed += [j.id for j in waiting]  # what they need has failed
+                break
+            time.sleep(0.1)
+            for name, (process, job) in list(running.items()):
+                if process.poll() is None:
+                    continue
+                del running[name]
+                if process.returncode == 0 and done(name):
+                    watch.finished(name)
+                elif process.returncode != 2 and tries[name] < TRIES:
+                    waiting.append(job)
+                else:
+                    failed.append(name)
+                    watch.failed(name, _last_line(log(job)))
+    return failed
+
+
+def _start(words: list[str], log: Path, alive: int) -> subprocess.Popen[bytes]:
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    with open(log, "ab") as out:
+        return subprocess.Popen(words, stdout=out, stderr=out, stdin=alive, env=env)
+
+
+def _last_line(log: Path) -> str:
+    text = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return text[-1] if text else "it was killed"
+
+
+@contextmanager
+def _lifeline() -> Iterator[int]:
+    """The reading end of a pipe that closes when this process ends, however it ends. Workers wait at it and end, too."""
+    reading, writing = os.pipe()
+    try:
+        yield reading
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def run_on_ray(
+    waves: Sequence[Sequence[Job]],
+    *,
+    address: str,
+    work: Callable[..., Any],
+    arguments: Callable[[Job], tuple[Any, ...] | None],
+    collect: Callable[[Job, Any], None],
+    watch: Watch,
+) -> list[str]:
+    """Every job on one core of some node, wave after wave. `arguments` gives None for a job whose needs have failed."""
+    import ray
+
+    failed: list[str] = []
+    with ray_cluster(address):
+        run = ray.remote(num_cpus=1, max_retries=RAY_RETRIES)(work)
+        for wave in waves:
+            waiting = {}
+            for job in wave:
+                given = arguments(job)
+                if given is None:
+                    failed.append(job.id)
+                    continue
+                watch.started(job.id)
+                waiting[run.remote(*given)] = job
+            while waiting:
+                (done,), _ = ray.wait(list(waiting), num_returns=1)
+                job = waiting.pop(done)
+                try:
+                    found = ray.get(done)
+                except Exception as error:  # whatever the worker died of
+                    failed.append(job.id)
+                    watch.failed(job.id, str(error).strip().splitlines()[-1])
+                    continue
+                collect(job, found)
+                watch.finished(job.id)
+    return failed
+
+
+@contextmanager
+def ray_cluster(address: str) -> Iterator[None]:
+    """A connection to the cluster at the address, or a cluster of this machine; one that is there already is used."""
+    import ray
+
+    started_here = not ray.is_initialized()
+    if started_here:
+        try:
+            ray.init(address=address or None, log_to_driver=False, configure_logging=False)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise UserError(
+                f"--address {address}: no Ray cluster can be reached ({str(error).strip().splitlines()[0]})"
+            ) from None
+    try:
+        yield
+    finally:
+        if started_here:
+            ray.shutdown()
+
+
+def ray_cores(address: str) -> int:
+    """Cores of the cluster."""
+    import ray
+
+    with ray_cluster(address):
+        return int(ray.cluster_resources().get("CPU", 1))
+
+
+def check_ray(address: str) -> None:
+    """Reject a request for Ray before anything is written: it is not installed, or nobody answers at the address."""
+    try:
+        import ray
+    except ImportError:
+        raise UserError("--executor ray needs Ray: pip install 'unskew[ray]'") from None
+    if not ray.is_initialized():
+        check_address(address)
+
+
+def check_address(address: str) -> None:
+    """Ray itself waits for minutes before it says that nobody answers."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit():  # none, or "auto"
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise UserError(f"--address {address}: no Ray cluster answers there ({error.strerror or error})") from None
+
+
+def packed(folder: Path) -> bytes:
+    """A folder as bytes, to travel to another machine."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        archive.add(folder, arcname=".")
+    return stream.getvalue()
+
+
+def unpacked(raw: bytes, folder: Path) -> Path:
+    """The folder again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder

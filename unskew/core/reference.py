@@ -1,0 +1,102 @@
+"""Every setting with its type, default and meaning, as the source states them: read with `ast`, nothing is imported.
+
+A setting is a field of a frozen dataclass; the comment on its line says what it means.
+"""
+
+import ast
+import io
+import tokenize
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from unskew.core import registry
+from unskew.core.errors import UserError, suggest
+
+PARTS = {  # of a run, and the class that has its settings
+    "data": ("data/reading.py", "DataConfig"),
+    "optim": ("training/optim.py", "OptimConfig"),
+    "train": ("training/fit.py", "TrainConfig"),
+    "select": ("training/selection.py", "SelectConfig"),
+}
+COMPONENTS = ("methods", "repairs", "models", "data", "representations")  # kinds whose files have settings of their own
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    name: str  # train.batch, or lff.q
+    type: str
+    default: str
+    meaning: str
+
+    def json(self) -> dict[str, str]:
+        return {"name": self.name, "type": self.type, "default": self.default, "meaning": self.meaning}
+
+    def line(self, width: int = 20) -> str:
+        return f"{f'{self.name}={self.default}':{width}}  {self.meaning} ({self.type})"
+
+
+def run_settings() -> list[Setting]:
+    """The settings of reading, optimiser, loop and selection."""
+    return [s for part, (path, cls) in PARTS.items() for s in fields(registry.ROOT / path, cls, part)]
+
+
+def component_settings(kind: str, name: str) -> list[Setting]:
+    """The settings of one component, from its file."""
+    path = registry.ROOT / registry.FOLDERS[kind] / f"{name.replace('-', '_')}.py"
+    return fields(path, "", name)
+
+
+def find(name: str) -> list[Setting]:
+    """The settings called `train.batch` or `lff.q`."""
+    head, _, tail = name.partition(".")
+    if head in PARTS:
+        known = {s.name: s for s in run_settings() if s.name.startswith(f"{head}.")}
+        if name not in known:
+            raise UserError(f"no setting {name!r}{suggest(name, known)}")
+        return [known[name]]
+    found = [
+        s
+        for kind in COMPONENTS
+        if registry.is_known(kind, head)
+        for s in component_settings(kind, head)
+        if s.name == f"{head}.{tail}"
+    ]
+    if not found:
+        raise UserError(f"no setting {name!r}; unskew list settings has those of a run, unskew explain {head} those of {head}")
+    return found
+
+
+@cache
+def fields(path: Path, cls: str, prefix: str) -> list[Setting]:
+    """The fields of a class, or of the file's Config, in their order."""
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    node = _config(tree, cls)
+    if node is None:
+        return []
+    comments = _comments(text)
+    found = []
+    for item in node.body:
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            default = "" if item.value is None else ast.unparse(item.value).strip("'")
+            last = item.end_lineno or item.lineno
+            meaning = next((comments[line] for line in (last, item.lineno, *range(item.lineno, last)) if line in comments), "")
+            found.append(Setting(f"{prefix}.{item.target.id}", ast.unparse(item.annotation), default, meaning))
+    return found
+
+
+def _config(tree: ast.Module, cls: str) -> ast.ClassDef | None:
+    """The class of this name; without one, the class that is called Config, or NameConfig."""
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    named = [c for c in classes if (c.name == cls if cls else c.name.endswith("Config"))]
+    return named[0] if named else None
+
+
+def _comments(text: str) -> dict[int, str]:
+    """Comment by line number."""
+    found = {}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT and not token.line.lstrip().startswith("#"):
+            found[token.start[0]] = token.string.removeprefix("#").strip()
+    return found

@@ -1,0 +1,287 @@
+"""A data set: all labels in memory, inputs in memory or decoded when asked for, checked once when made."""
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from unskew.core import notebook
+from unskew.core.errors import UserError, suggest
+from unskew.core.rng import stream
+from unskew.core.workplace import digest as digest_of
+from unskew.data.pictures import thumbnails
+from unskew.records import Facts
+from unskew.stats.groups import group_id, lift
+
+SPLITS = ("train", "val", "test")
+
+
+class Inputs(Protocol):
+    """The inputs of all rows, addressed by sample id."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one row: (D,), (C, H, W) or (T, C, H, W)."""
+        ...
+
+    @property
+    def in_memory(self) -> bool: ...
+
+    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """The raw inputs (uint8 or float) of these ids, and which of them could be read, as booleans."""
+        ...
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Inputs as one tensor: a batch is one gather."""
+
+    x: Tensor  # (N, ...) uint8, or float
+    readable: Tensor | None = None  # (N,) False for a row whose file could not be decoded
+    in_memory: bool = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.x.shape[1:])
+
+    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        fine = torch.ones(len(index), dtype=torch.bool) if self.readable is None else self.readable[index]
+        return self.x[index], fine
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSet:
+    """Rows with labels, bias attributes and splits. The row number is the sample id."""
+
+    name: str
+    inputs: Inputs
+    y: Tensor  # (N,) class codes, or (N, L) zeros and ones
+    classes: tuple[str, ...]  # names of the classes, or of the labels
+    split: Tensor  # (N,) code into `splits`
+    splits: tuple[str, ...] = SPLITS
+    bias: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.long))  # (N, A), -1 = missing
+    bias_names: tuple[str, ...] = ()
+    bias_values: tuple[tuple[str, ...], ...] = ()
+    aligned_by_design: tuple[Tensor, ...] | None = None  # (C, V) per bias, where the builder knows
+    mean: tuple[float, ...] = ()  # per channel, on inputs in [0, 1]; empty: inputs are used as they are
+    std: tuple[float, ...] = ()
+    columns: pl.DataFrame = field(default_factory=pl.DataFrame)  # the source's other columns, same rows
+    paths: tuple[str, ...] = ()  # of the files behind the rows, if there are files
+    fingerprint: str = ""  # of inputs, labels and splits: naming a bias column leaves it as it is
+    former: str = ""  # what version 0.1 called the fingerprint, bias columns included: files it wrote are still known
+    source: str = ""
+    reading: Any = None  # the DataConfig that it was read with
+    carved: tuple[str, ...] = ()  # splits that the source lacked and that were taken from its training rows
+    notes: tuple[str, ...] = ()  # what was done on the way in that a reader should know
+    unreadable: tuple[tuple[int, str], ...] = ()  # ids whose file could not be decoded, and why
+
+    def __post_init__(self) -> None:
+        n = len(self.y)
+        if self.bias.numel() == 0 and not self.bias_names:
+            object.__setattr__(self, "bias", torch.zeros(n, 0, dtype=torch.long))
+        for what, rows in (("split", len(self.split)), ("bias", len(self.bias))):
+            if rows != n:
+                raise UserError(f"{self.name}: {n} labels but {rows} rows of {what}")
+        if n == 0:
+            raise UserError(f"{self.name}: no rows")
+        if self.y.ndim == 1 and not 0 <= int(self.y.min()) <= int(self.y.max()) < len(self.classes):
+            raise UserError(f"{self.name}: labels must be codes 0..{len(self.classes) - 1}")
+        if len(self.classes) < (1 if self.multi_label else 2):
+            raise UserError(f"{self.name}: one class only ({', '.join(self.classes)}); a classifier needs at least two")
+        if not self.fingerprint:
+            object.__setattr__(self, "fingerprint", self._digest(()))
+            object.__setattr__(self, "former", self._digest(self.bias_names) if self.bias_names else self.fingerprint)
+
+    def _digest(self, bias_names: tuple[str, ...]) -> str:
+        digest = hashlib.sha256()  # in hardware on most machines: the pixels of 70,000 digits take a tenth of a second
+        digest.update(repr((self.name, self.classes, self.splits, bias_names, self.inputs.shape)).encode())
+        for part in (self.y, self.split, self.bias if bias_names else self.bias[:, :0]):
+            digest.update(part.contiguous().numpy().tobytes())
+        if isinstance(self.inputs, Memory):
+            digest.update(self.inputs.x.contiguous().numpy().data)
+        return digest.hexdigest()[:32]
+
+    @property
+    def bias_digest(self) -> str:
+        """Of the bias columns: names, values and codes. Empty if there are none."""
+        if not self.bias_names:
+            return ""
+        return digest_of(repr((self.bias_names, self.bias_values)), self.bias.contiguous().numpy().tobytes())[:32]
+
+    def derived(self, what: bytes | str, **fields: Any) -> "DataSet":
+        """A data set made from this one: other fields, and fingerprints that say `what` was done."""
+        raw = what.encode() if isinstance(what, str) else what
+        prints: dict[str, Any] = {
+            n: hashlib.sha256(getattr(self, n).encode() + raw).hexdigest()[:32] for n in ("fingerprint", "former")
+        }
+        return dataclasses.replace(self, **fields, **prints)
+
+    def is_source(self, fingerprint: str | None) -> bool:
+        """Whether a file with this fingerprint was made from these rows."""
+        return fingerprint in (self.fingerprint, self.former)
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def multi_label(self) -> bool:
+        return self.y.ndim == 2
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.inputs.shape)
+
+    def rows(self, split: str) -> Tensor:
+        """Sample ids of one split."""
+        if split not in self.splits or not bool((self.split == self.splits.index(split)).any()):
+            there = [s for k, s in enumerate(self.splits) if bool((self.split == k).any())]
+            raise UserError(f"{self.name} has no split {split!r}{suggest(split, there)}")
+        return (self.split == self.splits.index(split)).nonzero().flatten()
+
+    def has(self, split: str) -> bool:
+        return split in self.splits and bool((self.split == self.splits.index(split)).any())
+
+    @property
+    def bias_sizes(self) -> tuple[int, ...]:
+        return tuple(len(v) for v in self.bias_values)
+
+    def bias_index(self, name: str) -> int:
+        if name not in self.bias_names:
+            raise UserError(f"{self.name} has no bias column {name!r}{suggest(name, self.bias_names)}")
+        return self.bias_names.index(name)
+
+    def only_bias(self, names: Sequence[str]) -> "DataSet":
+        """The same data set with only these bias columns."""
+        keep = [self.bias_index(name) for name in names]
+        designed = self.aligned_by_design
+        return dataclasses.replace(
+            self,
+            bias=self.bias[:, keep],
+            bias_names=tuple(names),
+            bias_values=tuple(self.bias_values[k] for k in keep),
+            aligned_by_design=None if designed is None else tuple(designed[k] for k in keep),
+        )
+
+    @property
+    def group(self) -> Tensor:
+        """(N,) code of (y, bias...); -1 where a bias value is missing."""
+        if self.multi_label:
+            columns, sizes = [], []  # groups of a multi-label task are those of the bias alone
+        else:
+            columns, sizes = [self.y], [len(self.classes)]
+        known = (self.bias >= 0).all(1)
+        columns = columns + [c.clamp(min=0) for c in self.bias.unbind(1)]
+        sizes = sizes + list(self.bias_sizes)
+        if not columns:
+            return torch.zeros(len(self), dtype=torch.long)
+        return torch.where(known, group_id(columns, sizes), -1)
+
+    @property
+    def num_groups(self) -> int:
+        sizes = [*([] if self.multi_label else [len(self.classes)]), *self.bias_sizes]
+        return int(torch.tensor(sizes).prod()) if sizes else 1
+
+    def aligned(self) -> tuple[tuple[Tensor, ...] | None, str]:
+        """Per bias attribute a (classes, values) matrix of aligned pairs, and the rule that made it."""
+        if self.multi_label or not self.bias_names:
+            return None, "none"
+        if self.aligned_by_design is not None:
+            return self.aligned_by_design, "as built"
+        train = self.rows("train") if self.has("train") else torch.arange(len(self))
+        tables = []
+        for column, size in zip(self.bias.unbind(1), self.bias_sizes, strict=True):
+            known = train[column[train] >= 0]
+            tables.append(lift(self.y[known], column[known], len(self.classes), size) > 1)
+        return tuple(tables), "over-represented in training (lift > 1)"
+
+    def facts(self, sees: frozenset[str], weight: Tensor | None = None) -> Facts:
+        """What a method that sees these labels may know of the training rows, those of `weight` 0 left out."""
+        train = self.rows("train")
+        train = train if weight is None else train[weight[train] > 0]
+        y = self.y[train]
+        counts = y.long().sum(0) if self.multi_label else y.bincount(minlength=len(self.classes))
+        group_counts: Tensor | None = None
+        sizes: tuple[int, ...] = ()
+        if "bias" in sees:
+            if not self.bias_names:
+                raise UserError(f"the method needs a bias column and {self.name} has none; name one with --bias")
+            group = self.group[train]
+            group_counts = group[group >= 0].bincount(minlength=self.num_groups)
+            sizes = self.bias_sizes
+        return Facts(
+            class_counts=counts,
+            rows=len(train),
+            size=len(self),
+            shape=self.shape,
+            multi_label=self.multi_label,
+            group_counts=group_counts,
+            bias_sizes=sizes,
+            mean=self.mean,
+            std=self.std,
+        )
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{int((self.split == k).sum())} {name}" for k, name in enumerate(self.splits) if self.has(name))
+        bias = f", bias {', '.join(self.bias_names)}" if self.bias_names else ""
+        return f"DataSet({self.name!r}: {rows}; {len(self.classes)} classes{bias}, inputs {self.shape})"
+
+    def _repr_html_(self) -> str:
+        rows = {name: int((self.split == k).sum()) for k, name in enumerate(self.splits) if self.has(name)}
+        about = {
+            "rows": ", ".join(f"{n} {name}" for name, n in rows.items()),
+            "labels" if self.multi_label else "classes": ", ".join(self.classes[:20]),
+            "bias columns": ", ".join(self.bias_names) or "none",
+            "inputs": f"{self.shape}, {'in memory' if self.inputs.in_memory else 'decoded when needed'}",
+        }
+        return str(notebook.facts(self.name, about) + notebook.pictures(self._thumbnails()))
+
+    def _thumbnails(self, most: int = 8) -> list[tuple[str, str]]:
+        """A few rows, spread over the data set, with their labels."""
+        if len(self.shape) != 3:
+            return []
+        rows = torch.linspace(0, len(self) - 1, min(most, len(self))).long()
+        names = [self.classes[int(c)] for c in self.y[rows]] if not self.multi_label else [""] * len(rows)
+        return list(zip(thumbnails(self.inputs, rows), names, strict=True))
+
+    def describe(self) -> dict[str, Any]:
+        """What a run records of its data."""
+        return {
+            "name": self.name,
+            "source": self.source,
+            "fingerprint": self.fingerprint,
+            "rows": {s: int((self.split == k).sum()) for k, s in enumerate(self.splits)},
+            "shape": list(self.shape),
+            "classes": list(self.classes),
+            "multi_label": self.multi_label,
+            "bias_columns": list(self.bias_names),
+            "notes": [
+                *self.notes,
+                *(f"the {name} split was taken from the training rows, class by class" for name in self.carved),
+            ],
+        }
+
+
+def carve_splits(y: Tensor, split: Tensor, share: float, seed: int) -> tuple[Tensor, tuple[str, ...]]:
+    """Fill a missing val or test split from the training rows: `share` of every class, at least one row each."""
+    split, carved = split.clone(), []
+    for code, name in ((2, "test"), (1, "val")):  # a set too small for both gets the one it is judged on
+        if bool((split == code).any()):
+            continue
+        train = (split == 0).nonzero().flatten()
+        # A multi-label row has no one class: draw from all rows alike.
+        label = y[train] if y.ndim == 1 else torch.zeros(len(train), dtype=torch.long)
+        order = torch.randperm(len(train), generator=stream(seed, "split", name))
+        label, train = label[order], train[order]
+        take = []
+        for c in torch.unique(label).tolist():
+            rows = train[label == c]
+            take.append(rows[: max(1, round(share * len(rows)))] if len(rows) > 2 else rows[:0])
+        if take and sum(map(len, take)):
+            split[torch.cat(take)] = code
+            carved.append(name)
+    return split, tuple(carved)

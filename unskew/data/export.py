@@ -1,0 +1,71 @@
+"""Repaired data for tools that know nothing of unskew: a CSV, or a class folder of the kept images."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import torch
+from PIL import Image
+
+from unskew.core import progress
+from unskew.core.errors import UserError
+from unskew.core.files import replacing
+from unskew.data.dataset import DataSet
+from unskew.records import Table
+
+
+def write_csv(table: Table, out: Path) -> None:
+    with replacing(out) as part:
+        table.frame.write_csv(part)
+
+
+def check_folder(data: DataSet) -> None:
+    """Refuse rows that have no place in a class folder, before any work is done."""
+    if data.multi_label:
+        raise UserError(f"{data.name}: rows with several labels have no one class folder; use --as csv")
+    if len(data.shape) != 3 or (not data.paths and data.inputs.rows(torch.zeros(1, dtype=torch.long))[0].is_floating_point()):
+        raise UserError(f"{data.name}: its rows are not images; use --as csv")
+    names = [_safe(c) for c in data.classes]
+    twice = [c for c, n in zip(data.classes, names, strict=True) if names.count(n) > 1 or n in ("", ".", "..")]
+    if twice:
+        raise UserError(f"class {twice[0]!r} cannot be the name of a folder of its own; rename it, or use --as csv")
+
+
+def write_images(data: DataSet, table: Table, out: Path, copy: bool) -> None:
+    """split/class/name for every kept row: links to the source's files, copies of them, or PNGs where there are no files."""
+    kept = table.index[table.column("weight") > 0].tolist()
+    with progress.bar("writing images", len(kept)) as advance:
+        for row in kept:
+            place = out / data.splits[int(data.split[row])] / _safe(data.classes[int(data.y[row])])
+            place.mkdir(parents=True, exist_ok=True)
+            _write(data, row, place, copy)
+            advance()
+
+
+def _write(data: DataSet, row: int, place: Path, copy: bool) -> None:
+    if data.paths:
+        source = Path(data.paths[row]).absolute()
+        target = place / f"{row:06d}-{source.name}"  # two folders may hold files of one name
+        if copy:
+            shutil.copyfile(source, target)
+        else:
+            _link(source, target)
+        return
+    pixels = data.inputs.rows(torch.tensor([row]))[0][0]
+    array = pixels.permute(1, 2, 0).numpy()
+    Image.fromarray(array if array.shape[2] == 3 else array[:, :, 0]).save(place / f"{row:06d}.png", compress_level=1)
+
+
+def _safe(name: str) -> str:
+    return name.replace("/", "_").replace("\\", "_")
+
+
+def _link(source: Path, target: Path) -> None:
+    """A link; a copy where the system allows no links, as Windows does without the right to make them."""
+    try:
+        target.symlink_to(source)
+    except (OSError, NotImplementedError) as error:
+        if sys.platform != "win32":
+            raise
+        progress.say(f"no links here ({error}); copying instead")
+        shutil.copyfile(source, target)

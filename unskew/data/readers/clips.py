@@ -1,0 +1,190 @@
+"""Clips: video files and folders of frames, as (frames, 3, H, W). Decoded when asked for, or once if they fit into memory."""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from unskew.core import progress
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
+from unskew.data.dataset import DataSet, Inputs, Memory
+from unskew.data.readers.files import _FAILURES, images_below, to_rgb, too_many_bad
+from unskew.data.readers.images import fingerprints, glimpse
+from unskew.data.reading import DataConfig
+
+VIDEO = {".avi", ".mp4", ".webm", ".mkv", ".mov", ".mpg", ".mpeg"}
+DEFAULT_SIDE = 112
+
+
+def places(total: int, wanted: int, how: str, key: str, seed: int = 0) -> list[int]:
+    """Numbers of the frames to take: the middles of equal parts (uniform), or one at random of each part (random, by the clip's name).
+
+    >>> places(16, 4, "uniform", "")
+    [2, 6, 10, 14]
+    >>> places(2, 4, "uniform", "")
+    [0, 0, 1, 1]
+    """
+    edges = np.linspace(0, total, wanted + 1)
+    where = np.full(wanted, 0.5) if how == "uniform" else torch.rand(wanted, generator=stream(seed, "frames", key)).numpy()
+    return [min(int(a + (b - a) * t), total - 1) for a, b, t in zip(edges[:-1], edges[1:], where, strict=True)]
+
+
+def read_clip(path: str, frames: int, side: tuple[int, int], how: str = "uniform", seed: int = 0) -> Tensor:
+    """One clip as (frames, 3, H, W) bytes. Raises OSError or ValueError for what is none."""
+    pictures = _from_folder(path, frames, how, seed) if os.path.isdir(path) else _from_video(path, frames, how, seed)
+    shown = [ImageOps.fit(p, (side[1], side[0]), Image.Resampling.BILINEAR) for p in pictures]
+    return torch.from_numpy(np.stack([np.asarray(p) for p in shown])).permute(0, 3, 1, 2).contiguous()
+
+
+def _from_folder(path: str, frames: int, how: str, seed: int) -> list[Image.Image]:
+    files = images_below(Path(path))
+    if not files:
+        raise ValueError("a folder without frames")
+    pictures = []
+    for k in places(len(files), frames, how, Path(path).name, seed):
+        with Image.open(files[k]) as opened:
+            pictures.append(to_rgb(opened))
+    return pictures
+
+
+def _from_video(path: str, frames: int, how: str, seed: int) -> list[Image.Image]:
+    """Frames in order; those between are decoded and dropped, so that memory holds only what is kept."""
+    av = _av()
+    try:
+        with av.open(path) as video:
+            if not video.streams.video:
+                raise ValueError("a file without a picture track")
+            track = video.streams.video[0]
+            track.thread_type = "AUTO"
+            total = track.frames or sum(1 for _ in video.decode(video=0))
+        if not total:
+            raise ValueError("a video without frames")
+        wanted = places(total, frames, how, Path(path).name, seed)
+        pictures: list[Image.Image] = []
+        last: Any = None
+        with av.open(path) as video:
+            video.streams.video[0].thread_type = "AUTO"
+            for number, frame in enumerate(video.decode(video=0)):
+                last = frame
+                while len(pictures) < frames and wanted[len(pictures)] == number:
+                    pictures.append(frame.to_image())
+                if len(pictures) == frames:
+                    break
+    except av.error.FFmpegError as error:
+        raise ValueError(str(error)) from None
+    if last is None:
+        raise ValueError("a video without frames")
+    # Headers may promise more frames than there are: the last one stands in for those.
+    return pictures + [last.to_image()] * (frames - len(pictures))
+
+
+def _av() -> Any:
+    try:
+        import av
+    except ImportError:
+        raise UserError("video files need PyAV: pip install 'unskew[video]'") from None
+    return av
+
+
+@dataclass(frozen=True)
+class Clips:
+    """Inputs decoded when asked for. Picklable, so that worker processes can hold it."""
+
+    paths: tuple[str, ...]
+    frames: int
+    side: tuple[int, int]
+    how: str = "uniform"
+    seed: int = 0
+    in_memory: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.frames, 3, *self.side)
+
+    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        x = torch.zeros(len(index), *self.shape, dtype=torch.uint8)
+        fine = torch.ones(len(index), dtype=torch.bool)
+        for k, i in enumerate(index.tolist()):
+            try:
+                x[k] = read_clip(self.paths[i], self.frames, self.side, self.how, self.seed)
+            except _FAILURES:
+                fine[k] = False
+        return x, fine
+
+
+def clips_below(folder: Path) -> list[Path]:
+    """Video files under a folder, and folders of frames right in it."""
+    videos = [p for p in folder.rglob("*") if p.suffix.lower() in VIDEO and p.is_file() and not p.name.startswith(".")]
+    return sorted(videos + [p for p in folder.iterdir() if p.is_dir() and images_below(p)])
+
+
+def clip_set(
+    root: Path,
+    paths: Sequence[str],
+    y: Tensor,
+    classes: tuple[str, ...],
+    split: Tensor,
+    splits: tuple[str, ...],
+    cfg: DataConfig,
+    *,
+    bias: Tensor | None = None,
+    bias_values: tuple[tuple[str, ...], ...] = (),
+    columns: pl.DataFrame | None = None,
+    carved: tuple[str, ...] = (),
+    source: str = "",
+) -> DataSet:
+    """As `image_set`, for clips: `data.frames` frames of each, chosen as `data.sampling` says."""
+    if cfg.hide:
+        raise UserError("data.hide works on images, not on clips")
+    full = tuple(os.path.join(root, p) for p in paths)
+    side = (cfg.size or DEFAULT_SIDE,) * 2
+    clips = Clips(full, cfg.frames, side, cfg.sampling, cfg.seed)
+    gigabytes = len(full) * cfg.frames * 3 * side[0] * side[1] / 1e9
+    inputs: Inputs = clips
+    broken: dict[int, str] = {}
+    if cfg.mode == "memory" or (cfg.mode == "auto" and gigabytes <= cfg.memory):
+        x, broken = _read_all(clips)
+        too_many_bad(broken, full, len(full), cfg.max_bad)
+        readable = torch.ones(len(full), dtype=torch.bool)
+        readable[list(broken)] = False
+        inputs = Memory(x, readable if broken else None)
+    seen = []
+    for path, name in zip(full, paths, strict=True):
+        first = images_below(Path(path))[:1] if os.path.isdir(path) else [path]
+        seen.append(os.fsencode(name) + b"\0" + b"".join(glimpse(str(p)) for p in first))
+    bias = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias
+    facts = (classes, splits, side, cfg.frames, cfg.sampling)
+    fingerprint, former = fingerprints(facts, b"".join(seen), (y, split), bias, tuple(cfg.bias), bias_values)
+    return DataSet(
+        name=root.name or str(root), source=source or str(root), inputs=inputs, y=y, classes=classes, split=split, splits=splits,
+        bias=bias, bias_names=tuple(cfg.bias), bias_values=bias_values, columns=pl.DataFrame() if columns is None else columns,
+        paths=full, fingerprint=fingerprint, former=former, carved=carved,
+        notes=(f"{len(broken)} clips cannot be decoded and are left out",) if broken else (),
+        unreadable=tuple(sorted(broken.items())),
+    )  # fmt: skip
+
+
+def _read_all(clips: Clips, threads: int = 4) -> tuple[Tensor, dict[int, str]]:
+    x = torch.zeros(len(clips.paths), *clips.shape, dtype=torch.uint8)
+    broken: dict[int, str] = {}
+    with progress.bar("reading clips", len(clips.paths)) as advance:
+
+        def one(k: int) -> None:
+            try:
+                x[k] = read_clip(clips.paths[k], clips.frames, clips.side, clips.how, clips.seed)
+            except _FAILURES as error:
+                broken[k] = " ".join(str(error).split()) or type(error).__name__
+            advance(1)
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(one, range(len(clips.paths))))
+    return x, broken

@@ -1,0 +1,131 @@
+"""Columns of a user's table as codes: labels, bias attributes, splits. Every complaint names column and row."""
+
+from collections.abc import Sequence
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from unskew.core.errors import UserError, suggest
+from unskew.data.dataset import SPLITS, carve_splits
+from unskew.data.reading import DataConfig
+
+LABEL_NAMES = ("label", "y", "class", "target", "labels")
+_SPLIT_WORDS = {
+    "train": 0, "training": 0, "0": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "1": 1,
+    "test": 2, "testing": 2, "2": 2,
+}  # fmt: skip
+
+
+def codes(series: pl.Series, where: str) -> tuple[Tensor, tuple[str, ...]]:
+    """A categorical column as codes (-1 = missing) and the names of its values, numbers in numeric order.
+
+    >>> codes(pl.Series("a", ["x", None, "b"]), "t")
+    (tensor([ 1, -1,  0]), ('b', 'x'))
+    """
+    if series.dtype.is_nested():
+        raise UserError(f"{where}: column {series.name!r} holds {series.dtype}, not single values")
+    if series.dtype.is_float():
+        series = series.fill_nan(None)
+        whole = series.drop_nulls()
+        if not bool((whole == whole.round()).all()):
+            raise UserError(f"{where}: column {series.name!r} holds fractions such as {whole[0]:g}; it must hold categories")
+        series = series.cast(pl.Int64)
+    if series.dtype == pl.Categorical or isinstance(series.dtype, pl.Enum):
+        series = series.cast(pl.String)
+    if series.dtype == pl.String:
+        series = series.str.strip_chars().replace("", None)
+    values = series.drop_nulls().unique().sort()
+    if len(values) > 1000 and len(values) > len(series) / 2:
+        raise UserError(
+            f"{where}: column {series.name!r} has {len(values)} values in {len(series)} rows; it must hold categories"
+        )
+    place = {v: k for k, v in enumerate(values.to_list())}
+    coded = torch.tensor([-1 if v is None else place[v] for v in series.to_list()], dtype=torch.long)
+    return coded, tuple(str(v) for v in values.to_list())
+
+
+def labels(frame: pl.DataFrame, cfg: DataConfig, where: str) -> tuple[Tensor, tuple[str, ...]]:
+    """(N,) class codes, or (N, L) zeros and ones from a list column or from several columns."""
+    names = cfg.label or tuple(n for n in LABEL_NAMES if n in frame.columns)[:1]
+    if not names:
+        raise UserError(f"{where}: no label column; it has {', '.join(frame.columns)}; name one with --label")
+    for name in names:
+        need(frame, name, "label", where)
+    if len(names) > 1:
+        return _label_columns(frame.select(names), where), names
+    series = frame[names[0]]
+    if isinstance(series.dtype, (pl.List, pl.Array)):
+        return _label_lists(series, where)
+    y, classes = codes(series, where)
+    if bool((y < 0).any()):
+        row = int((y < 0).nonzero()[0])
+        raise UserError(
+            f"{where}: {int((y < 0).sum())} rows have no label in column {names[0]!r}, the first is row {row + 1}; "
+            "fill them in or remove them"
+        )
+    return y, classes
+
+
+def _label_columns(frame: pl.DataFrame, where: str) -> Tensor:
+    columns = []
+    for series in frame:
+        numbers = series.cast(pl.Float64, strict=False)
+        if numbers.null_count():
+            row = int(numbers.is_null().arg_max() or 0)
+            raise UserError(f"{where}: label column {series.name!r} has no 0 or 1 in row {row + 1}, got {series[row]!r}")
+        if not numbers.is_in([0.0, 1.0, -1.0]).all():
+            raise UserError(f"{where}: label column {series.name!r} of a multi-label task must hold 0 and 1")
+        columns.append(torch.from_numpy((numbers > 0).to_numpy().copy()))
+    return torch.stack(columns, 1).float()
+
+
+def _label_lists(series: pl.Series, where: str) -> tuple[Tensor, tuple[str, ...]]:
+    if series.null_count():
+        row = int(series.is_null().arg_max() or 0)
+        raise UserError(f"{where}: row {row + 1} has no list of labels in column {series.name!r}")
+    lists = series.to_list()
+    classes = sorted({v for row in lists for v in row if v is not None})
+    place = {v: k for k, v in enumerate(classes)}
+    y = torch.zeros(len(lists), len(classes))
+    for k, row in enumerate(lists):
+        y[k, [place[v] for v in row if v is not None]] = 1
+    return y, tuple(map(str, classes))
+
+
+def biases(frame: pl.DataFrame, names: Sequence[str], where: str) -> tuple[Tensor, tuple[tuple[str, ...], ...]]:
+    """(N, A) codes of the named bias columns, -1 where missing, and their values."""
+    found, values = [], []
+    for name in names:
+        need(frame, name, "bias", where)
+        code, words = codes(frame[name], where)
+        if len(words) < 1:
+            raise UserError(f"{where}: bias column {name!r} is empty")
+        found.append(code)
+        values.append(words)
+    if not found:
+        return torch.zeros(len(frame), 0, dtype=torch.long), ()
+    return torch.stack(found, 1), tuple(values)
+
+
+def splits(frame: pl.DataFrame, y: Tensor, cfg: DataConfig, where: str) -> tuple[Tensor, tuple[str, ...], tuple[str, ...]]:
+    """Split codes, names of the splits, and which of them were carved out of the training rows because the source has none."""
+    if cfg.split:
+        need(frame, cfg.split, "split", where)
+    name = cfg.split or ("split" if "split" in frame.columns else "")
+    if not name:
+        split, carved = carve_splits(y, torch.zeros(len(y), dtype=torch.long), cfg.holdout, cfg.seed)
+        return split, SPLITS, carved
+    words = [str(v).strip().lower() for v in frame[name].to_list()]
+    extra = sorted({w for w in words if w not in _SPLIT_WORDS and w.startswith("test")})
+    known = _SPLIT_WORDS | {w: 3 + k for k, w in enumerate(extra)}
+    unknown = next((k for k, w in enumerate(words) if w not in known), None)
+    if unknown is not None:
+        raise UserError(f"{where}: row {unknown + 1} has split {frame[name][unknown]!r}; allowed: train, val, test")
+    split = torch.tensor([known[w] for w in words])
+    return split, (*SPLITS, *extra), ()  # a given split is taken at its word: nothing is added to it
+
+
+def need(frame: pl.DataFrame, name: str, role: str, where: str) -> None:
+    if name not in frame.columns:
+        raise UserError(f"{where}: no {role} column {name!r}{suggest(name, frame.columns)}")

@@ -1,0 +1,141 @@
+"""Images in files: decoded once into memory if they fit, else on the fly in worker processes."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps, UnidentifiedImageError
+from torch import Tensor
+
+from unskew.core.errors import UserError
+from unskew.data.hide import Hiding
+
+EXTENSIONS = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
+DEFAULT_SIDE = 224
+_FAILURES = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    UnidentifiedImageError,
+    Image.DecompressionBombError,
+    Image.DecompressionBombWarning,
+)
+
+
+def decode(path: str, side: tuple[int, int], hiding: Hiding | None = None, row: int = 0) -> Tensor:
+    """One image as (3, H, W) uint8: turned upright, short side resized, centre cropped to `side` = (H, W)."""
+    with Image.open(path) as opened:
+        image = to_rgb(ImageOps.exif_transpose(opened))
+        if hiding is not None:
+            image = hiding.picture(image, row)
+        if (image.height, image.width) != side:
+            image = ImageOps.fit(image, (side[1], side[0]), Image.Resampling.BILINEAR)
+        return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """Any picture as 8-bit RGB: deep greys are scaled, not cut off; what is transparent shows white."""
+    if image.mode.startswith("I") or image.mode == "F":
+        grey = np.asarray(image, dtype=np.float64)
+        top = float(grey.max(initial=0.0))
+        factor = 255.0 if image.mode == "F" and top <= 1 else 1.0 if top <= 255 and image.mode in ("I", "F") else 1 / 257
+        return Image.fromarray(np.clip(np.rint(grey * factor), 0, 255).astype(np.uint8)).convert("RGB")
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        clear = image.convert("RGBA")
+        white = Image.new("RGBA", clear.size, (255, 255, 255, 255))
+        return Image.alpha_composite(white, clear).convert("RGB")
+    return image.convert("RGB")
+
+
+def _size(path: str) -> tuple[int, int] | str:
+    """(H, W) from the header, or why it cannot be read."""
+    try:
+        with Image.open(path) as opened:
+            turned = opened.getexif().get(0x0112, 1) >= 5  # EXIF orientation: the picture lies on its side
+            return opened.size if turned else (opened.height, opened.width)
+    except _FAILURES as error:
+        return _reason(error)
+
+
+def _reason(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return "not an image" if isinstance(error, UnidentifiedImageError) else text
+
+
+@dataclass(frozen=True)
+class Files:
+    """Inputs decoded when asked for. Picklable, so that worker processes can hold it."""
+
+    paths: tuple[str, ...]
+    side: tuple[int, int]
+    hiding: Hiding | None = None
+    in_memory: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (3, *self.side)
+
+    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        x = torch.zeros(len(index), *self.shape, dtype=torch.uint8)
+        fine = torch.ones(len(index), dtype=torch.bool)
+        for k, i in enumerate(index.tolist()):
+            try:
+                x[k] = decode(self.paths[i], self.side, self.hiding, i)
+            except _FAILURES:
+                fine[k] = False
+        return x, fine
+
+
+def choose_side(paths: Sequence[str], wanted: int, threads: int = 8) -> tuple[tuple[int, int], dict[int, str]]:
+    """The size to use, and the files whose header cannot be read.
+
+    `wanted` if given; else the common size of all images if there is one of at most 224 pixels; else 224.
+    """
+    with ThreadPoolExecutor(threads) as pool:
+        found = list(pool.map(_size, paths))
+    broken = {k: f for k, f in enumerate(found) if isinstance(f, str)}
+    sizes = {f for f in found if not isinstance(f, str)}
+    if wanted:
+        return (wanted, wanted), broken
+    if len(sizes) == 1 and max(next(iter(sizes))) <= DEFAULT_SIDE:
+        return next(iter(sizes)), broken
+    return (DEFAULT_SIDE, DEFAULT_SIDE), broken
+
+
+def read_all(
+    files: Files, skip: dict[int, str], progress: Callable[[int], None] = lambda _: None, threads: int = 8
+) -> tuple[Tensor, dict[int, str]]:
+    """Every image in one uint8 tensor, and the rows that could not be decoded with the reason."""
+    x = torch.zeros(len(files.paths), *files.shape, dtype=torch.uint8)
+    broken = dict(skip)
+
+    def one(k: int) -> None:
+        if k in skip:
+            return
+        try:
+            x[k] = decode(files.paths[k], files.side, files.hiding, k)
+        except _FAILURES as error:
+            broken[k] = _reason(error)
+        progress(1)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(one, range(len(files.paths))))
+    return x, broken
+
+
+def too_many_bad(broken: dict[int, str], paths: Sequence[str], rows: int, max_bad: float) -> None:
+    """Stop if more than the allowed share of the images cannot be decoded."""
+    if len(broken) > max_bad * rows:
+        first = min(broken)
+        raise UserError(
+            f"{len(broken)} of {rows} images cannot be decoded, more than data.max_bad={max_bad:g} allows; "
+            f"the first is {paths[first]}: {broken[first]}; mend or remove them, or raise data.max_bad"
+        )
+
+
+def images_below(folder: Path) -> list[Path]:
+    """Image files under a folder, sorted, hidden ones left out."""
+    return sorted(p for p in folder.rglob("*") if p.suffix.lower() in EXTENSIONS and p.is_file() and not p.name.startswith("."))

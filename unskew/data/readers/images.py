@@ -1,0 +1,102 @@
+"""Image files with their columns as a DataSet: in memory if they fit, else streamed."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from unskew.core import progress
+from unskew.data.dataset import DataSet, Inputs, Memory
+from unskew.data.hide import hiding
+from unskew.data.readers.files import Files, choose_side, read_all, too_many_bad
+from unskew.data.reading import DataConfig
+
+
+def glimpse(path: str, bytes_each: int = 4096) -> bytes:
+    """Size, beginning, middle and end of a file: enough to notice that it was replaced, cheap enough for every file."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        parts = [b"%d" % size]
+        for place in sorted({0, max(0, size // 2 - bytes_each // 2), max(0, size - bytes_each)}):
+            file.seek(place)
+            parts.append(file.read(bytes_each))
+    return hashlib.sha256(b"|".join(parts)).digest()
+
+
+def fingerprints(
+    facts: tuple[object, ...],
+    files: bytes,
+    labels: Sequence[Tensor],
+    bias: Tensor,
+    bias_names: tuple[str, ...],
+    bias_values: tuple[tuple[str, ...], ...],
+) -> tuple[str, str]:
+    """Of rows in files: without their bias columns, and, as version 0.1 had it, with them."""
+    made = []
+    for names, values, codes in (((), (), bias[:, :0]), (bias_names, bias_values, bias)):
+        digest = hashlib.sha256(repr((*facts, names, values)).encode("utf-8", "surrogateescape") + files)
+        for part in (*labels, codes):
+            digest.update(part.contiguous().numpy().tobytes())
+        made.append(digest.hexdigest()[:32])
+    return made[0], made[1]
+
+
+def image_set(
+    root: Path,
+    paths: Sequence[str],
+    y: Tensor,
+    classes: tuple[str, ...],
+    split: Tensor,
+    splits: tuple[str, ...],
+    cfg: DataConfig,
+    *,
+    bias: Tensor | None = None,
+    bias_values: tuple[tuple[str, ...], ...] = (),
+    columns: pl.DataFrame | None = None,
+    carved: tuple[str, ...] = (),
+    source: str = "",
+) -> DataSet:
+    """`paths` are relative to `root`, one per row; `source` is what the user named, if not `root`."""
+    full = tuple(os.path.join(root, p) for p in paths)
+    side, broken = choose_side(full, cfg.size)
+    too_many_bad(broken, full, len(full), cfg.max_bad)
+    hidden = hiding(pl.DataFrame() if columns is None else columns, cfg, source or str(root), root)
+    files = Files(full, side, hidden)
+    gigabytes = len(full) * 3 * side[0] * side[1] / 1e9
+    inputs: Inputs = files
+    if cfg.mode == "memory" or (cfg.mode == "auto" and gigabytes <= cfg.memory):
+        with progress.bar("reading images", len(full)) as advance:
+            x, broken = read_all(files, broken, advance)
+        too_many_bad(broken, full, len(full), cfg.max_bad)
+        readable = torch.ones(len(full), dtype=torch.bool)
+        readable[list(broken)] = False
+        inputs = Memory(x, readable if broken else None)
+    bias = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias
+    seen = b"".join(os.fsencode(name) + b"\0" + glimpse(path) for path, name in zip(full, paths, strict=True))
+    covered = b"" if hidden is None else repr((hidden.how, hidden.radius, hidden.covers)).encode("utf-8", "surrogateescape")
+    fingerprint, former = fingerprints((classes, splits, side), covered + seen, (y, split), bias, tuple(cfg.bias), bias_values)
+    notes = [f"{len(broken)} images cannot be decoded and are left out"] if broken else []
+    notes += [hidden.note] if hidden is not None else []
+    return DataSet(
+        name=root.name or str(root),
+        source=source or str(root),
+        inputs=inputs,
+        y=y,
+        classes=classes,
+        split=split,
+        splits=splits,
+        bias=bias,
+        bias_names=tuple(cfg.bias),
+        bias_values=bias_values,
+        columns=pl.DataFrame() if columns is None else columns,
+        paths=full,
+        fingerprint=fingerprint,
+        former=former,
+        carved=carved,
+        notes=tuple(notes),
+        unreadable=tuple(sorted(broken.items())),
+    )

@@ -1,0 +1,166 @@
+"""Real sets in their official layout on a user's disk: what must be there, what is, and the rows as a DataSet."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from unskew.core.errors import UserError
+from unskew.data.dataset import SPLITS, DataSet, carve_splits
+from unskew.data.readers.clips import clip_set
+from unskew.data.readers.images import image_set
+from unskew.data.reading import DataConfig
+
+FRAMES = 8  # of a clip, as in ReBias
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A file or folder (its name ends in /) of a set, relative to its root, and what it is."""
+
+    path: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sample: its file relative to the root, its class (or several labels), its split, its bias values by column."""
+
+    file: str
+    label: Any
+    split: str
+    bias: dict[str, str] = dataclasses.field(default_factory=dict)
+    columns: dict[str, Any] = dataclasses.field(default_factory=dict)  # what else is known of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """Settings of a set with three official splits."""
+
+    root: str = ""
+    fold: int = 1
+
+    def __post_init__(self) -> None:
+        if self.fold not in (1, 2, 3):
+            raise UserError(f"fold={self.fold}: must be 1, 2 or 3")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A set's rows before any image is opened."""
+
+    name: str
+    root: Path
+    rows: Sequence[Row]
+    classes: tuple[str, ...]
+    bias_values: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    clips: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def check_root(root: str, needs: Iterable[Need], name: str) -> Path:
+    """The root of a set, if everything that it needs is there; otherwise all that is missing, in one line."""
+    if not root:
+        raise UserError(
+            f"{name} is read from disk: name its folder, as {name}:root=DIR; unskew data {name} --root DIR --check says more"
+        )
+    place = Path(root).expanduser()
+    missing = [n.path for n in needs if not present(place, n)]
+    if missing:
+        raise UserError(
+            f"{name}: {place} lacks {', '.join(missing)}; unskew data {name} --root {place} --check says what each of them is"
+        )
+    return place
+
+
+def present(root: Path, need: Need) -> bool:
+    place = root / need.path
+    return place.is_dir() if need.path.endswith("/") else place.is_file()
+
+
+def inventory(root: Path, needs: Iterable[Need]) -> list[dict[str, Any]]:
+    """What a set needs and whether it is there: for `unskew data NAME --root DIR --check`."""
+    return [{"path": n.path, "what": n.what, "there": present(root, n)} for n in needs]
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file, whole or refused."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not a whole JSON file ({error}); was its download cut short?") from None
+
+
+def read_lines(path: Path, parse: Callable[[list[str]], Any], what: str, skip: int = 0) -> list[Any]:
+    """A text file of words on lines, parsed line by line; the number of a wrong line is told."""
+    found = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as text ({error})") from None
+    for number, line in enumerate(lines[skip:], skip + 1):
+        if line.strip():
+            try:
+                found.append(parse(line.split()))
+            except (ValueError, IndexError, KeyError):
+                raise UserError(f"{path}:{number}: {line.strip()[:60]!r} is not {what}") from None
+    if not found:
+        raise UserError(f"{path}: no line of {what} in it")
+    return found
+
+
+def read_table(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """A CSV with at least these columns."""
+    try:
+        frame = pl.read_csv(path, infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise UserError(f"{path}: cannot be read as a table ({str(error).splitlines()[0]})") from None
+    lacking = [c for c in columns if c not in frame.columns]
+    if lacking:
+        raise UserError(f"{path}: no column {', '.join(lacking)}; it has {', '.join(frame.columns)}")
+    return frame
+
+
+def data_set(listing: Listing, cfg: DataConfig) -> DataSet:
+    """The rows as a data set: images or clips. Files that are named and absent stop it; a split that is lacking is taken from training."""
+    rows, root = listing.rows, listing.root
+    if not rows:
+        raise UserError(f"{listing.name}: no row left in {root}")
+    absent = [r.file for r in rows if not (root / r.file).exists()]
+    if absent:
+        raise UserError(
+            f"{listing.name}: {len(absent)} of {len(rows)} files that the lists name are not in {root}, the first is {absent[0]}"
+        )
+    y = _labels(rows, listing.classes)
+    splits = (*SPLITS, *sorted({r.split for r in rows} - set(SPLITS)))
+    split = torch.tensor([splits.index(r.split) for r in rows])
+    carved: tuple[str, ...] = ()
+    if y.ndim == 1:
+        split, carved = carve_splits(y, split, cfg.holdout, cfg.seed)
+    names = tuple(listing.bias_values)
+    codes = [[listing.bias_values[n].index(r.bias[n]) if n in r.bias else -1 for n in names] for r in rows]
+    bias = torch.tensor(codes, dtype=torch.long).view(len(rows), len(names))
+    build = clip_set if listing.clips else image_set
+    cfg = dataclasses.replace(cfg, frames=cfg.frames or FRAMES) if listing.clips else cfg
+    made = build(
+        root, [r.file for r in rows], y, listing.classes, split, splits, dataclasses.replace(cfg, bias=names),
+        bias=bias, bias_values=tuple(listing.bias_values.values()), carved=carved,
+        columns=pl.DataFrame([r.columns for r in rows]) if rows[0].columns else None,
+    )  # fmt: skip
+    return dataclasses.replace(made, name=listing.name, notes=(*listing.notes, *made.notes))
+
+
+def _labels(rows: Sequence[Row], classes: tuple[str, ...]) -> Tensor:
+    place = {name: k for k, name in enumerate(classes)}
+    if isinstance(rows[0].label, str):
+        return torch.tensor([place[r.label] for r in rows])
+    y = torch.zeros(len(rows), len(classes))
+    for k, row in enumerate(rows):
+        y[k, [place[name] for name in row.label]] = 1
+    return y

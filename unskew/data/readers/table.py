@@ -1,0 +1,54 @@
+"""A CSV, JSONL or Parquet table with a path column, paths relative to the table."""
+
+from pathlib import Path
+
+import polars as pl
+
+from unskew.core.errors import UserError
+from unskew.data.dataset import DataSet
+from unskew.data.readers import columns as _columns
+from unskew.data.readers.clips import clip_set
+from unskew.data.readers.images import image_set
+from unskew.data.reading import DataConfig
+
+PATH_NAMES = ("file_name", "img_filename", "filename", "path")
+
+
+def from_table(path: Path, cfg: DataConfig) -> DataSet:
+    """The rows of a table file."""
+    frame = read_frame(path)
+    if not len(frame):
+        raise UserError(f"{path}: the table has no rows")
+    return from_rows_of_files(frame, path.parent, str(path), str(path), cfg)
+
+
+def from_rows_of_files(frame: pl.DataFrame, root: Path, where: str, source: str, cfg: DataConfig) -> DataSet:
+    """Rows whose inputs are files, named in a path column relative to `root`."""
+    name = next((n for n in PATH_NAMES if n in frame.columns), None)
+    if name is None:
+        raise UserError(f"{where}: no path column; one of {', '.join(PATH_NAMES)} is needed, it has {', '.join(frame.columns)}")
+    y, classes = _columns.labels(frame, cfg, where)
+    bias, values = _columns.biases(frame, cfg.bias, where)
+    split, splits, carved = _columns.splits(frame, y, cfg, where)
+    files = [str(p) if p is not None else "" for p in frame[name].to_list()]
+    absent = [k for k, p in enumerate(files) if not p or not ((root / p).is_file() or (cfg.frames and (root / p).is_dir()))]
+    if absent:
+        raise UserError(
+            f"{where}: {len(absent)} of {len(files)} paths do not exist, the first is {files[absent[0]]!r} in row "
+            f"{absent[0] + 1}; paths are relative to {'the folder of the table' if source else 'the current folder'}"
+        )
+    build = clip_set if cfg.frames else image_set
+    return build(
+        root, files, y, classes, split, splits, cfg, bias=bias, bias_values=values, columns=frame, carved=carved, source=source
+    )  # fmt: skip
+
+
+def read_frame(path: Path) -> pl.DataFrame:
+    try:
+        if path.suffix.lower() == ".parquet":
+            return pl.read_parquet(path)
+        if path.suffix.lower() in (".jsonl", ".ndjson"):
+            return pl.read_ndjson(path, infer_schema_length=None)
+        return pl.read_csv(path, separator="\t" if path.suffix.lower() == ".tsv" else ",", infer_schema_length=None)
+    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as a table: {error}") from None

@@ -1,0 +1,114 @@
+"""Any torch Dataset giving (x, y), (x, y, bias) or a dict, or a mapping of splits to such data sets, read once into memory."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from unskew.core import progress
+from unskew.core.errors import UserError
+from unskew.data.dataset import DataSet, Memory
+from unskew.data.readers import columns as _columns
+from unskew.data.readers.arrays import as_inputs
+from unskew.data.readers.files import to_rgb
+from unskew.data.reading import DataConfig
+
+_X = ("x", "image", "img", "features", "pixel_values")
+_Y = ("y", "label", "labels", "target")
+
+
+def from_torch(source: Any, cfg: DataConfig) -> DataSet:
+    parts = dict(source) if isinstance(source, Mapping) else {"": source}
+    xs: list[Any] = []
+    columns: list[dict[str, Any]] = []
+    with progress.bar("reading rows", sum(len(p) for p in parts.values())) as advance:
+        for split, part in parts.items():
+            for k in range(len(part)):
+                x, row = _row(part[k], k)
+                xs.append(x)
+                columns.append(row | ({"split": split} if split else {}))
+                advance()
+    if not xs:
+        raise UserError(f"{type(source).__name__}: the torch Dataset has no rows")
+    frame = pl.DataFrame(columns, infer_schema_length=None)
+    x, readable = stack(xs, cfg, type(source).__name__)
+    bias_given = "bias" in frame.columns and not cfg.bias
+    return from_rows(x, frame, type(source).__name__, "", cfg, readable, ("bias",) if bias_given else ())
+
+
+def from_rows(
+    x: Tensor,
+    frame: pl.DataFrame,
+    name: str,
+    source: str,
+    cfg: DataConfig,
+    readable: Tensor | None = None,
+    bias_names: tuple[str, ...] = (),
+) -> DataSet:
+    """Inputs and their columns, already read, as a data set."""
+    y, classes = _columns.labels(frame, cfg, name)
+    bias_names = cfg.bias or bias_names
+    bias, values = _columns.biases(frame, bias_names, name)
+    split, splits, carved = _columns.splits(frame, y, cfg, name)
+    return DataSet(
+        name=name,
+        source=source,
+        inputs=Memory(x, readable),
+        y=y,
+        classes=classes,
+        split=split,
+        splits=splits,
+        bias=bias,
+        bias_names=tuple(bias_names),
+        bias_values=values,
+        columns=frame,
+        carved=carved,
+    )
+
+
+def _row(item: Any, k: int) -> tuple[Any, dict[str, Any]]:
+    """The input of a row, and its columns."""
+    if isinstance(item, Mapping):
+        x_name = next((n for n in _X if n in item), None)
+        y_name = next((n for n in _Y if n in item), None)
+        if x_name is None or y_name is None:
+            raise UserError(f"row {k}: a dict needs one of {', '.join(_X)} and one of {', '.join(_Y)}, got {', '.join(item)}")
+        rest = {n: _number(v) for n, v in item.items() if n not in (x_name, y_name)}
+        return item[x_name], {"label": _number(item[y_name]), **rest}
+    if isinstance(item, (tuple, list)) and len(item) in (2, 3):
+        row = {"label": _number(item[1])}
+        return item[0], row | ({"bias": _number(item[2])} if len(item) == 3 else {})
+    raise UserError(f"row {k}: must be (x, y), (x, y, bias) or a dict, got {type(item).__name__}")
+
+
+def _number(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def stack(xs: list[Any], cfg: DataConfig, where: str) -> tuple[Tensor, Tensor | None]:
+    if isinstance(xs[0], Image.Image):
+        return stack_pictures(iter(xs), len(xs), cfg, where)
+    shapes = {tuple(np.shape(x)) for x in xs}
+    if len(shapes) > 1:
+        raise UserError(f"{where}: inputs of different shapes {sorted(shapes)[:3]}; make them alike first")
+    return as_inputs(np.stack([np.asarray(x) for x in xs]), f"{where}: inputs"), None
+
+
+def stack_pictures(pictures: Iterable[Image.Image], n: int, cfg: DataConfig, where: str) -> tuple[Tensor, Tensor | None]:
+    """PIL images as one uint8 tensor, of the first one's size unless `data.size` says otherwise."""
+    x: Tensor | None = None
+    for k, picture in enumerate(pictures):
+        image = to_rgb(ImageOps.exif_transpose(picture))
+        if x is None:
+            side = (cfg.size, cfg.size) if cfg.size else (image.height, image.width)
+            x = torch.zeros(n, 3, *side, dtype=torch.uint8)
+        if (image.height, image.width) != side:
+            image = ImageOps.fit(image, (side[1], side[0]), Image.Resampling.BILINEAR)
+        x[k] = torch.from_numpy(np.array(image)).permute(2, 0, 1)
+    if x is None:
+        raise UserError(f"{where}: no rows")
+    return x, None

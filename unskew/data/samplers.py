@@ -1,0 +1,89 @@
+"""Which rows make up which step, as a function of (seed, step): nothing to save, nothing to fast-forward.
+
+Every sampler draws the whole batch in every process and `engine.shard` takes the process's part, so all of them,
+the weighted one included, shard over any number of processes and give the same batches as one.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
+
+
+@dataclass
+class Sampler:
+    """Batches of sample ids. Without weights a permutation per epoch; with weights draws with replacement."""
+
+    rows: Tensor  # (M,) sample ids to draw from
+    batch: int
+    seed: int
+    weights: Tensor | None = None  # (M,) chance of each row, up to a factor
+    # The order of the current epoch: a function of its number, kept only to save time.
+    _order: tuple[int, Tensor] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise UserError(f"train.batch={self.batch}: must be at least 1")
+        if self.weights is not None:
+            if len(self.weights) != len(self.rows):
+                raise UserError(f"{len(self.weights)} weights for {len(self.rows)} rows")
+            if not bool(torch.isfinite(self.weights).all()) or bool((self.weights < 0).any()):
+                raise UserError("sampling weights must be finite and not negative")
+            if float(self.weights.sum()) <= 0:
+                raise UserError("all sampling weights are 0: nothing to draw")
+
+    @property
+    def steps_per_epoch(self) -> int:
+        full, rest = divmod(len(self.rows), self.batch)
+        # A last batch of fewer than eight rows is left out: batch statistics of so few are noise, or undefined.
+        return max(1, full + (rest >= min(8, self.batch)))
+
+    def epoch(self, number: int) -> Tensor:
+        """All ids of one epoch, in order."""
+        generator = stream(self.seed, "loader", number)
+        if self.weights is None:
+            return self.rows[torch.randperm(len(self.rows), generator=generator)]
+        return self.rows[draw(self.weights, len(self.rows), generator)]
+
+    def at(self, step: int) -> Tensor:
+        """The ids of one step's whole batch."""
+        epoch, place = divmod(step, self.steps_per_epoch)
+        if self._order is None or self._order[0] != epoch:
+            self._order = (epoch, self.epoch(epoch))
+        order = self._order[1]
+        return order[place * self.batch : (place + 1) * self.batch]
+
+
+def draw(weights: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """`count` positions drawn with replacement in proportion to `weights`, by inverting their running sum.
+
+    Unlike torch.multinomial it has no limit on the number of rows, and adds in float64.
+    """
+    running = weights.double().cumsum(0)
+    u = torch.rand(count, generator=generator, dtype=torch.float64) * running[-1]
+    return torch.searchsorted(running, u, right=True).clamp(max=len(weights) - 1)
+
+
+def group_weights(group: Tensor) -> Tensor:
+    """A weight per row that gives every group the same total chance; rows without a group (-1) get 0.
+
+    >>> group_weights(torch.tensor([0, 0, 0, 1])).tolist()
+    [0.3333333333333333, 0.3333333333333333, 0.3333333333333333, 1.0]
+    """
+    known = group >= 0
+    if not bool(known.any()):
+        raise UserError("no row has all its bias values: groups cannot be balanced")
+    counts = group[known].bincount(minlength=int(group.max()) + 1).double()
+    return torch.where(known, 1 / counts[group.clamp(min=0)].clamp(min=1), 0.0)
+
+
+def unit_mean(weights: Tensor) -> Tensor:
+    """Weights scaled to mean 1, so that a weighted mean loss keeps the scale of a plain one."""
+    total = float(weights.double().sum())
+    if not math.isfinite(total) or total <= 0:
+        raise UserError("weights must be finite, not negative and not all 0")
+    return weights * (len(weights) / total)

@@ -1,0 +1,37 @@
+"""What a file of this folder defines: a data set that is made or fetched, or the layout of a real one on a user's disk."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from unskew.core import registry
+from unskew.core.errors import UserError
+from unskew.data.dataset import DataSet
+from unskew.data.readers.listing import Listing, Need
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """A file of this folder, loaded: one of `make` and `listing` is there."""
+
+    name: str
+    config: type  # frozen dataclass of its settings
+    make: Callable[[Any], DataSet] | None = None
+    listing: Callable[[Any], Listing] | None = None  # the rows of a real set, before any image is opened
+    needs: tuple[Need, ...] = ()  # files and folders of a real set
+
+    def __post_init__(self) -> None:
+        if (self.make is None) == (self.listing is None):
+            raise UserError("a data set has one of make(cfg) and listing(cfg)")
+        if self.listing is not None and not self.needs:
+            raise UserError("a data set that is read from disk says in NEEDS what must be there")
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether it is read from a folder of the user's."""
+        return self.listing is not None
+
+
+def load(name: str) -> BuiltIn:
+    """The built-in data set of this name; a dotted name is a user's own module."""
+    return registry.load("data", name, BuiltIn)

@@ -1,0 +1,123 @@
+r"""coco-gender: objects in pictures of one man or one woman, read from disk. Several labels per row; the bias is the gender.
+
+.. math::  y_{ik} = [\text{object } k \text{ in image } i], \qquad b_i = \text{the one gender that captions of image } i \text{ mention}
+
+The labels are the 79 objects of COCO but person. Words of captions decide the gender: those below, as whole words in small letters.
+Images whose captions mention both, or neither, are left out, and counted; so are images without an annotated person. The training
+images of 2014 train; those of validation are halved in the order of their ids: even places validate, odd places test. The root
+holds train2014/, val2014/ and annotations/, as distributed. Columns x0, y0, x1, y1 are one box around all people, for `data.hide`.
+
+man: man, men, boy, boys, gentleman, gentlemen, guy, guys, male, males, he, his, him, father, husband, son
+woman: woman, women, girl, girls, lady, ladies, female, females, she, her, hers, mother, wife, daughter
+
+Source: Lin et al., "Microsoft COCO", ECCV 2014 (CC BY 4.0 annotations); the task: Wang et al., "Balanced datasets are not enough",
+ICCV 2019, after Zhao et al., "Men also like shopping", EMNLP 2017.
+Differs: the papers give the list of images, not the rule; theirs looks for man and woman in captions. The halves of the validation
+images are theirs neither.
+"""
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unskew.core.errors import UserError
+from unskew.data.readers.listing import Listing, Need, Row, check_root, read_json
+
+PARTS = ("train2014", "val2014")
+NEEDS = tuple(
+    need
+    for part in PARTS
+    for need in (
+        Need(f"{part}/", f"images COCO_{part}_NUMBER.jpg"),
+        Need(f"annotations/captions_{part}.json", "five captions of every image"),
+        Need(f"annotations/instances_{part}.json", "objects of every image"),
+    )
+)
+WORDS = {
+    "man": "man men boy boys gentleman gentlemen guy guys male males he his him father husband son",
+    "woman": "woman women girl girls lady ladies female females she her hers mother wife daughter",
+}
+GENDER = {word: gender for gender, words in WORDS.items() for word in words.split()}
+PERSON = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    root: str = ""
+
+
+def listing(cfg: Config) -> Listing:
+    root = check_root(cfg.root, NEEDS, "coco-gender")
+    rows: list[Row] = []
+    left_out = {"captions mention both genders": 0, "captions mention none": 0, "no person annotated": 0}
+    classes: tuple[str, ...] = ()
+    for part in PARTS:
+        found, objects = _part(root, part, left_out)
+        if classes and objects != classes:
+            raise UserError(f"coco-gender: the two instances files of {root} name different objects")
+        classes = objects
+        for place, (file, labels, gender, box) in enumerate(found):
+            split = "train" if part == "train2014" else ("val", "test")[place % 2]
+            rows.append(Row(f"{part}/{file}", labels, split, {"gender": gender}, box))
+    notes = tuple(f"{n} images left out: {why}" for why, n in left_out.items() if n)
+    return Listing("coco-gender", root, rows, classes, {"gender": ("man", "woman")}, notes=notes)
+
+
+def gender_of(captions: list[str]) -> str:
+    """man, woman, both or none.
+
+    >>> gender_of(["A man rides a horse.", "Someone on a horse"])
+    'man'
+    >>> gender_of(["A woman and her husband"])
+    'both'
+    """
+    found = {GENDER[word] for text in captions for word in re.findall(r"[a-z]+", text.lower()) if word in GENDER}
+    return found.pop() if len(found) == 1 else "both" if found else "none"
+
+
+Found = tuple[str, list[str], str, dict[str, float]]  # file, objects, gender, box
+
+
+def _part(root: Path, part: str, left_out: dict[str, int]) -> tuple[list[Found], tuple[str, ...]]:
+    captions: dict[int, list[str]] = defaultdict(list)
+    objects: dict[int, set[str]] = defaultdict(set)
+    people: dict[int, list[list[float]]] = defaultdict(list)  # x, y, width, height
+    told = _entries(root / "annotations" / f"captions_{part}.json", ("images", "annotations"))
+    seen = _entries(root / "annotations" / f"instances_{part}.json", ("categories", "annotations"))
+    for note in told["annotations"]:
+        captions[note["image_id"]].append(note["caption"])
+    names = {c["id"]: c["name"] for c in seen["categories"]}
+    for note in seen["annotations"]:
+        objects[note["image_id"]].add(names[note["category_id"]])
+        if names[note["category_id"]] == PERSON:
+            people[note["image_id"]].append(note["bbox"])
+    found: list[Found] = []
+    for image in sorted(told["images"], key=lambda i: int(i["id"])):
+        gender, here = gender_of(captions[image["id"]]), objects[image["id"]]
+        if PERSON not in here:
+            left_out["no person annotated"] += 1
+        elif gender == "both":
+            left_out["captions mention both genders"] += 1
+        elif gender == "none":
+            left_out["captions mention none"] += 1
+        else:
+            found.append((image["file_name"], sorted(here - {PERSON}), gender, _around(people[image["id"]])))
+    return found, tuple(n for _, n in sorted(names.items()) if n != PERSON)
+
+
+def _around(boxes: list[list[float]]) -> dict[str, float]:
+    """One box around all."""
+    return {
+        "x0": min(b[0] for b in boxes), "y0": min(b[1] for b in boxes),
+        "x1": max(b[0] + b[2] for b in boxes), "y1": max(b[1] + b[3] for b in boxes),
+    }  # fmt: skip
+
+
+def _entries(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
+    found = read_json(path)
+    lacking = [k for k in keys if not isinstance(found, dict) or not isinstance(found.get(k), list)]
+    if lacking:
+        raise UserError(f"{path}: no list {lacking[0]!r}; is it an annotation file of COCO?")
+    return dict(found)

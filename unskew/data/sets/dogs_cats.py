@@ -1,0 +1,84 @@
+r"""dogs-cats: bright and dark dogs and cats, read from disk. In training one animal is bright and the other dark.
+
+.. math::  \text{TB1} = \text{dark cats} \cup \text{bright dogs}, \qquad \text{TB2} = \text{bright cats} \cup \text{dark dogs}
+
+`set=TB1` trains on TB1 and tests on TB2, `set=TB2` the other way round; a tenth of every class in training validates. The bias
+column is `fur`. The root holds train/ of Kaggle's Dogs vs Cats: cat.NUMBER.jpg and dog.NUMBER.jpg. Which animals are bright is read
+from lists (`bright=FILE,dark=FILE`, one file name a line: those of LNL) or, without lists, computed: `share` of all images with the
+highest mean brightness are bright, as many with the lowest are dark, the rest is left out.
+
+Source: Kim et al., "Learning not to learn", CVPR 2019, section 4.2 (8,385 bright and 8,400 dark animals; TB1 10,047, TB2 6,738).
+Images: Elson et al., "Asirra", 2007.
+Differs: the paper judges on Kaggle's test images with labels guessed by a model; these have no true labels, so the opposite set is
+the test here. Brightness computed from pixels is that of the whole picture, not of the fur.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from PIL import Image
+
+from unskew.core.errors import UserError
+from unskew.data.readers.listing import Listing, Need, Row, check_root, read_lines
+
+NEEDS = (Need("train/", "25,000 images, cat.NUMBER.jpg and dog.NUMBER.jpg (Kaggle's train.zip)"),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    root: str = ""
+    set: Literal["TB1", "TB2"] = "TB1"
+    bright: str = ""  # list of bright animals
+    dark: str = ""  # list of dark animals
+    share: float = 0.33  # of the images, where brightness is computed
+
+    def __post_init__(self) -> None:
+        if bool(self.bright) != bool(self.dark):
+            raise UserError("dogs-cats: name both lists, bright=FILE and dark=FILE, or none")
+        if not 0 < self.share <= 0.5:
+            raise UserError("dogs-cats: share must lie in (0, 0.5]")
+
+
+def listing(cfg: Config) -> Listing:
+    root = check_root(cfg.root, NEEDS, "dogs-cats")
+    files = sorted(p.name for p in (root / "train").iterdir() if p.name.startswith(("cat.", "dog.")))
+    if not files:
+        raise UserError(f"{root / 'train'}: no file cat.NUMBER.jpg or dog.NUMBER.jpg in it")
+    fur = _from_lists(cfg) if cfg.bright else _computed(root / "train", files, cfg.share)
+    wanted = {("cat", "dark"): "TB1", ("dog", "bright"): "TB1", ("cat", "bright"): "TB2", ("dog", "dark"): "TB2"}
+    rows = []
+    for name, kind in sorted(fur.items()):
+        animal = name.partition(".")[0]
+        if (animal, kind) not in wanted:
+            raise UserError(f"dogs-cats: {name} in a list is neither cat.NUMBER.jpg nor dog.NUMBER.jpg")
+        split = "train" if wanted[animal, kind] == cfg.set else "test"
+        rows.append(Row(f"train/{name}", animal, split, {"fur": kind}))
+    return Listing("dogs-cats", root, rows, ("cat", "dog"), {"fur": ("bright", "dark")})
+
+
+def _from_lists(cfg: Config) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for kind, path in (("bright", cfg.bright), ("dark", cfg.dark)):
+        if not Path(path).is_file():
+            raise UserError(f"dogs-cats: no list at {path}")
+        for name in read_lines(Path(path), lambda w: Path(w[0]).name, "a file name"):
+            if found.get(name, kind) != kind:
+                raise UserError(f"dogs-cats: {name} is in both lists")
+            found[name] = kind
+    return found
+
+
+def _computed(folder: Path, files: list[str], share: float) -> dict[str, str]:
+    def brightness(name: str) -> float:
+        try:
+            with Image.open(folder / name) as image:
+                return float(np.asarray(image.convert("L").resize((32, 32))).mean())
+        except OSError:
+            return float("nan")  # left out here, counted when the images are read
+
+    level = np.array([brightness(name) for name in files])
+    order = [files[k] for k in np.argsort(level, kind="stable") if not np.isnan(level[k])]
+    count = int(share * len(order))
+    return dict.fromkeys(order[:count], "dark") | dict.fromkeys(order[len(order) - count :], "bright")

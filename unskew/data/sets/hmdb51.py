@@ -1,0 +1,39 @@
+r"""hmdb51: 6,766 videos of 51 actions, read from disk, with the three official splits.
+
+.. math::  y_i = \text{folder of the video}
+
+`fold=1` (2, 3) names the official split: in ACTION_test_splitN.txt a video has 1 (train), 2 (test) or 0 (unused). A tenth of every
+class in training validates. The root holds hmdb51_org/ACTION/*.avi and testTrainMulti_7030_splits/, as distributed. Clips have
+data.frames frames (8) of data.size pixels (112).
+
+Source: Kuehne et al., "HMDB: a large video database for human motion recognition", ICCV 2011; used in Li and Vasconcelos, "REPAIR",
+CVPR 2019.
+Differs: nothing. Static bias has no column: it is what one frame tells.
+"""
+
+from unskew.core.errors import UserError
+from unskew.data.readers.listing import Folded, Listing, Need, Row, check_root, read_lines
+
+NEEDS = (
+    Need("hmdb51_org/", "a folder of .avi files per action"),
+    Need("testTrainMulti_7030_splits/", "ACTION_test_split1.txt to 3 of every action"),
+)
+
+
+Config = Folded
+
+
+def listing(cfg: Config) -> Listing:
+    root = check_root(cfg.root, NEEDS, "hmdb51")
+    lists = sorted((root / "testTrainMulti_7030_splits").glob(f"*_test_split{cfg.fold}.txt"))
+    if not lists:
+        raise UserError(f"{root / 'testTrainMulti_7030_splits'}: no file ACTION_test_split{cfg.fold}.txt in it")
+    rows = []
+    for path in lists:
+        action = path.name.removesuffix(f"_test_split{cfg.fold}.txt")
+        for file, code in read_lines(
+            path, lambda w: (w[0], {"0": "", "1": "train", "2": "test"}[w[1]]), "VIDEO.avi and 0, 1 or 2"
+        ):
+            if code:
+                rows.append(Row(f"hmdb51_org/{action}/{file}", action, code))
+    return Listing("hmdb51", root, rows, tuple(sorted({r.label for r in rows})), clips=True)

@@ -1,0 +1,75 @@
+r"""kinetics10: ten actions of Kinetics, with Mimetics as a second test, read from disk.
+
+.. math::  y_i = \text{label of the video in the list}
+
+The ten are ReBias's; `classes` names others. kinetics_train.csv trains, kinetics_val.csv tests (columns label, youtube_id,
+time_start, time_end); a tenth of every class in training validates. With `mimetics=DIR` the clips of mimetics_v1.0.csv in that
+folder are a further split `mimetics`, in which the same actions are performed without their usual objects and places: there static
+cues mislead. Videos are looked for as LABEL/ID_START_END.mp4, with six digits for the seconds, under train/ and val/, and videos/
+of Mimetics. Many have left the web: those that are not on disk are left out, and counted. Clips have data.frames frames (8) of
+data.size pixels (112).
+
+Source: Carreira and Zisserman, "Quo vadis, action recognition?", CVPR 2017; Weinzaepfel and Rogez, "Mimetics", IJCV 2021; the task:
+Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4.4.
+Differs: the set is what is left of it on the user's disk; its size is told in the notes.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from unskew.core.errors import UserError
+from unskew.data.readers.listing import Listing, Need, Row, check_root, read_table
+
+NEEDS = (
+    Need("kinetics_train.csv", "label, youtube_id, time_start, time_end of the training videos"),
+    Need("kinetics_val.csv", "the same of the validation videos"),
+    Need("train/", "training videos: LABEL/ID_START_END.mp4"),
+    Need("val/", "validation videos"),
+)
+CLASSES = (
+    "canoeing or kayaking", "climbing a rope", "driving car", "golf driving", "opening bottle", "playing piano",
+    "playing volleyball", "shooting goal (soccer)", "surfing water", "writing",
+)  # fmt: skip
+COLUMNS = ("label", "youtube_id", "time_start", "time_end")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    root: str = ""
+    mimetics: str = ""  # root of Mimetics
+    classes: tuple[str, ...] = CLASSES
+
+
+def listing(cfg: Config) -> Listing:
+    root = check_root(cfg.root, NEEDS, "kinetics10")
+    sources = [("train", root / "kinetics_train.csv", root / "train"), ("test", root / "kinetics_val.csv", root / "val")]
+    if cfg.mimetics:
+        place = Path(cfg.mimetics)
+        if not (place / "mimetics_v1.0.csv").is_file() or not (place / "videos").is_dir():
+            raise UserError(f"kinetics10: {place} lacks mimetics_v1.0.csv or videos/")
+        sources.append(("mimetics", place / "mimetics_v1.0.csv", place / "videos"))
+    rows, notes = [], []
+    for split, table, folder in sources:
+        frame = read_table(table, COLUMNS)
+        absent = 0
+        for label, name, start, end in frame.select(COLUMNS).iter_rows():
+            if label not in cfg.classes:
+                continue
+            file = _video(folder, label, f"{name}_{int(float(start)):06d}_{int(float(end)):06d}")
+            if file is None:
+                absent += 1
+            else:
+                rows.append(Row(str(file.relative_to(root)) if file.is_relative_to(root) else str(file.absolute()), label, split))
+        if absent:
+            notes.append(f"{absent} videos of the {split} list are not on disk")
+        if not any(r.split == split for r in rows):
+            raise UserError(f"kinetics10: none of the videos that {table} names is in {folder}")
+    return Listing("kinetics10", root, rows, tuple(cfg.classes), clips=True, notes=tuple(notes))
+
+
+def _video(folder: Path, label: str, stem: str) -> Path | None:
+    for place in (folder / label, folder / label.replace(" ", "_"), folder):
+        for ending in (".mp4", ".mkv", ".webm", ".avi"):
+            if (place / f"{stem}{ending}").is_file():
+                return place / f"{stem}{ending}"
+    return None

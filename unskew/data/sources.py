@@ -1,0 +1,186 @@
+"""Every SOURCE a user may name, turned into a DataSet."""
+
+import dataclasses
+import shlex
+from collections.abc import Mapping, Sequence, Sized
+from pathlib import Path
+from typing import Any
+
+from unskew.core import config, registry
+from unskew.core.errors import UserError, suggest
+from unskew.data.dataset import DataSet, Memory
+from unskew.data.hide import hiding
+from unskew.data.noise import with_noise
+from unskew.data.readers.arrays import from_arrays_file
+from unskew.data.readers.folder import from_folder, is_result
+from unskew.data.readers.frame import from_frame, from_pair, is_frame, is_pair
+from unskew.data.readers.hugging_face import from_saved, is_saved
+from unskew.data.readers.listing import data_set
+from unskew.data.readers.table import from_table
+from unskew.data.readers.torch import from_torch
+from unskew.data.reading import DataConfig
+from unskew.data.sets._contract import load as load_set
+from unskew.records import Table
+
+TABLES = {".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"}
+
+
+def as_words(data: DataSet) -> str:
+    """A source and how it was read, as words of a command: `photos.csv --label species --bias place data.size=64`."""
+    words = [data.source or "SOURCE"]
+    reading = {} if data.reading is None else dataclasses.asdict(data.reading)
+    for key, default in dataclasses.asdict(DataConfig()).items():
+        value = reading.get(key, default)
+        if value == default or key in ("memory", "mode", "workers"):  # these change how fast it is read, not what
+            continue
+        if key == "bias":
+            words += [word for name in value for word in ("--bias", name)]
+        elif key in ("label", "split"):
+            words += [f"--{key}", ",".join(value) if isinstance(value, tuple) else value]
+        else:
+            words.append(f"data.{key}={','.join(value) if isinstance(value, tuple) else value}")
+    return shlex.join(words)
+
+
+def load_named(
+    source: Any, *, label: str | Sequence[str] = "", bias: str | Sequence[str] = "", split: str = "", **settings: Any
+) -> DataSet:
+    """`load` with columns named as a user names them: text, or several in a list."""
+    named: dict[str, Any] = {"label": _listed(label), "bias": _listed(bias), "split": split}
+    return load(source, **{key: value for key, value in named.items() if value}, **settings)
+
+
+def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(filter(None, names.split(","))) if isinstance(names, str) else tuple(names)
+
+
+def load(source: Any, cfg: DataConfig | None = None, **settings: Any) -> DataSet:
+    """A data set from anything that can be a source; settings are those of DataConfig.
+
+    >>> load("planted:rows=200,bias=0.5").bias_names
+    ('planted',)
+    """
+    for name in ("label", "bias"):
+        if isinstance(settings.get(name), str):
+            settings[name] = tuple(settings[name].split(","))
+    cfg = config.build(DataConfig, settings, "data.") if cfg is None else dataclasses.replace(cfg, **settings)
+    data, cfg = _read(source, cfg)
+    if cfg.hide and not data.paths:  # what is in files was hidden as it was read
+        data = _hide(data, cfg)
+    elif cfg.hide and isinstance(source, DataSet):
+        raise UserError("data.hide: give the table that the images are named in, not a data set made from it")
+    if cfg.bias and tuple(cfg.bias) != data.bias_names:
+        data = data.only_bias(cfg.bias)
+    if not isinstance(source, DataSet):
+        data = dataclasses.replace(data, reading=cfg)
+    data = with_noise(data, cfg.noise, cfg.seed)
+    return only_kept(data, cfg.keep) if cfg.keep else data
+
+
+def _read(source: Any, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
+    if isinstance(source, DataSet):
+        return source, cfg
+    if isinstance(source, (str, Path)):
+        return _from_text(str(source), cfg)
+    if is_frame(source):
+        return from_frame(source, cfg), cfg
+    if is_pair(source):
+        return from_pair(source, cfg), cfg
+    if isinstance(source, (Mapping, Sized)) and hasattr(source, "__getitem__"):
+        return from_torch(source, cfg), cfg
+    raise UserError(
+        f"a source is a name, a path, a pandas or polars frame, a pair (X, y) or a torch Dataset with a length, "
+        f"got {type(source).__name__}"
+    )
+
+
+def only_kept(data: DataSet, path: str) -> DataSet:
+    """Training rows that a table gives weight 0 go to a split of their own, `dropped`, which nothing trains on."""
+    table = Table.read(Path(path))
+    if table.made_by.get("fingerprint") is not None and not data.is_source(table.made_by["fingerprint"]):
+        raise UserError(f"data.keep={path} was made from another source, or this one has changed since")
+    gone = table.index[table.column("weight") <= 0]
+    if len(gone) and int(gone.max()) >= len(data):
+        raise UserError(f"data.keep={path}: sample {int(gone.max())}, and {data.name} has {len(data)} rows")
+    gone = gone[data.split[gone] == data.splits.index("train")]
+    split, splits = data.split.clone(), (*data.splits, "dropped")
+    split[gone] = len(splits) - 1
+    note = f"{len(gone)} training rows are left out, as {Path(path).name} says"
+    return data.derived(gone.numpy().tobytes(), split=split, splits=splits, notes=(*data.notes, note))
+
+
+def _hide(data: DataSet, cfg: DataConfig) -> DataSet:
+    """Boxes of images that are arrays, hidden once and for all."""
+    hidden = hiding(data.columns, cfg, data.source or data.name)
+    if hidden is None:
+        return data
+    if not isinstance(data.inputs, Memory):
+        raise UserError(f"{data.name}: data.hide needs images in files or arrays")
+    inputs = dataclasses.replace(data.inputs, x=hidden.arrays(data.inputs.x))
+    return dataclasses.replace(data, inputs=inputs, fingerprint="", former="", notes=(*data.notes, hidden.note))
+
+
+def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
+    built_in = text.partition(":")[0].replace("_", "-") in registry.names("data")
+    if built_in and ":" in text:
+        return _built_in(text, cfg)
+    path = Path(text).expanduser().absolute()  # a run is judged from wherever the user stands then
+    if built_in and (not path.exists() or is_result(path)):
+        return _built_in(text, cfg)
+    if path.is_dir():
+        if is_result(path):
+            raise UserError(f"{text} is a run or an audit, not data; give the source it was made from")
+        if is_saved(path):
+            if cfg.hide:
+                raise UserError(f"{text}: data.hide works on tables of image files, on .npz files and on built-in sets")
+            return from_saved(path, cfg), cfg
+        if (path / "data.npz").is_file():  # what `unskew data` writes
+            return from_arrays_file(path / "data.npz", cfg), cfg
+        return from_folder(path, cfg), cfg
+    if path.is_file():
+        if path.suffix == ".npz":
+            return from_arrays_file(path, cfg), cfg
+        if path.suffix.lower() in TABLES:
+            return from_table(path, cfg), cfg
+        raise UserError(
+            f"{text}: cannot read a {path.suffix or 'file without ending'}; allowed: .npz, {', '.join(sorted(TABLES))}"
+        )
+    return _built_in(text, cfg)
+
+
+def _built_in(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
+    name, _, settings = text.partition(":")
+    looks_like_a_file = "/" in name or Path(name).suffix in {*TABLES, ".npz", ".npy"}
+    if looks_like_a_file or ("." not in name and name.replace("_", "-") not in registry.names("data")):
+        raise UserError(
+            f"no such source {text!r}: neither a file, a folder nor a built-in data set{suggest(name, registry.names('data'))}"
+        )
+    built_in = load_set(name)
+    values = config.words(pieces(settings))
+    noise = values.pop("noise", None)
+    if noise is not None:
+        # Repeats with another seed of the set get other flips too.
+        seed = config.read(values.get("seed", cfg.seed), int, "seed")
+        cfg = dataclasses.replace(cfg, noise=config.read(noise, float, "noise"), seed=seed)
+    made: Any = config.build(built_in.config, values)
+    if built_in.listing is not None:
+        data = data_set(built_in.listing(made), cfg)
+    else:
+        assert built_in.make is not None  # the contract has one of the two
+        data = built_in.make(made)
+    return dataclasses.replace(data, source=text), cfg
+
+
+def pieces(settings: str) -> Sequence[str]:
+    """`a=1,b=0.5,0.5,c=x` as its settings: a comma inside a value belongs to the value.
+
+    >>> pieces("ratio=0.9,shares=0.5,0.5,seed=1")
+    ['ratio=0.9', 'shares=0.5,0.5', 'seed=1']
+    """
+    pieces: list[str] = []
+    for part in filter(None, settings.split(",")):
+        if "=" in part or not pieces:
+            pieces.append(part)
+        else:
+            pieces[-1] += "," + part
+    return pieces

@@ -1,0 +1,53 @@
+"""A data set on disk: arrays (fast, exact) or pictures in class folders (for any tool, and for the eye)."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from PIL import Image
+
+from unskew.core import progress
+from unskew.core.errors import UserError
+from unskew.core.files import whole_folder, write_json
+from unskew.core.workplace import alone
+from unskew.data.dataset import DataSet, Memory
+from unskew.data.readers.arrays import write_arrays
+
+
+def write(data: DataSet, out: Path, how: str) -> Path:
+    """`how` is npz or images. The folder appears whole or not at all."""
+    if how not in ("npz", "images"):
+        raise UserError(f"--as {how}: must be npz or images")
+    out = out.absolute()
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out} exists and is not empty; choose another --out")
+    with alone(out, "writer"), whole_folder(out) as part:
+        if how == "npz":
+            write_arrays(data, part / "data.npz")
+        else:
+            write_images(data, part)
+        write_json(part / "card.json", data.describe())
+    return out
+
+
+def write_images(data: DataSet, out: Path) -> None:
+    """PNGs as split/class/id.png, and metadata.csv with label, split and bias columns."""
+    if not isinstance(data.inputs, Memory) or data.inputs.x.dtype.is_floating_point or data.inputs.x.ndim != 4:
+        raise UserError(f"{data.name}: its rows are not images; write it as npz")
+    if data.multi_label:
+        raise UserError(f"{data.name}: rows with several labels have no one class folder; write it as npz")
+    x = data.inputs.x.permute(0, 2, 3, 1).numpy()
+    names = []
+    with progress.bar("writing images", len(data)) as advance:
+        for k in range(len(data)):
+            place = Path(data.splits[int(data.split[k])]) / data.classes[int(data.y[k])] / f"{k:06d}.png"
+            (out / place).parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(np.squeeze(x[k])).save(out / place, compress_level=1)
+            names.append(str(place))
+            advance()
+    frame = pl.DataFrame({"file_name": names, "label": [data.classes[c] for c in data.y.tolist()]})
+    frame = frame.with_columns(pl.Series("split", [data.splits[c] for c in data.split.tolist()]))
+    for k, name in enumerate(data.bias_names):
+        values = [data.bias_values[k][c] if c >= 0 else None for c in data.bias[:, k].tolist()]
+        frame = frame.with_columns(pl.Series(name, values))
+    frame.write_csv(out / "metadata.csv")

@@ -1,0 +1,317 @@
+r"""leakage: can the bias be guessed from what the model says, and better than from labels that are wrong as often?
+
+.. math::  \Delta = \lambda_M - \lambda_D(a), \qquad a = F_1 \text{ of the model}
+
+Fresh attackers, trained from nothing on a part of the judged rows and judged on another, whatever the model was trained against.
+`noise` asks again with Gaussian noise on the embedding, `alpha` on an alpha-balanced subset of the rows, `rba` also after calibration
+of the decisions.
+
+Source: Wang et al., "Balanced datasets are not enough", ICCV 2019 (leakage, amplification, randomisation); Zhao et al., EMNLP 2017 (RBA).
+Differs: the cards of the measure `leakage` and of stats.rba.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unskew.core import progress
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
+from unskew.data.dataset import DataSet
+from unskew.evaluation._contract import Embedding, Judged
+from unskew.measure.label_sets import label_sets
+from unskew.measure.leakage import (
+    SMALLEST,
+    Amplification,
+    Attack,
+    LeakageCurve,
+    bias_amplification,
+    dataset_leakage,
+    dataset_leakage_curve,
+)
+from unskew.repairs.balance import balance
+from unskew.stats.f1 import decided, macro_f1
+from unskew.stats.rba import rba, training_ratios
+
+KEYS = ("leakage", "leakage_by_bias")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What to ask beyond the leakage of the logits as they are."""
+
+    leakage: bool = False
+    noise: tuple[float, ...] = ()  # on the embedding, in units of its own deviation: the randomisation curve
+    alpha: float = 0.0  # attack only rows in which no label has one value alpha times as often as another; 0: all rows
+    rba: float = 0.0  # margin of a calibration of the decisions to the training ratios; 0: none
+    attack: Attack | None = None
+
+    def __post_init__(self) -> None:
+        if not all(0 < level < math.inf for level in self.noise):
+            raise UserError("noise: every level must be above 0")
+        if self.alpha != 0 and not 1 <= self.alpha < math.inf:
+            raise UserError(f"alpha={self.alpha:g}: must be at least 1")
+        if not 0 <= self.rba < 1:
+            raise UserError(f"rba={self.rba:g}: the margin must lie in (0, 1)")
+        if (self.noise or self.alpha or self.rba) and not self.leakage:
+            raise UserError("noise, alpha and rba are questions about leakage: ask for it too, with --leakage")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quality:
+    """What is judged beside leakage: accuracy, or mean average precision for several labels per row, and macro F1."""
+
+    f1_macro: float
+    accuracy: float | None = None
+    average_precision: float | None = None
+
+    def json(self) -> dict[str, Any]:
+        known = {"accuracy": self.accuracy, "f1_macro": self.f1_macro, "average_precision": self.average_precision}
+        return {name: value for name, value in known.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """How much logits tell of the bias, beside labels that are wrong as often."""
+
+    model: float
+    dataset_at_f1: float
+    amplification: float
+    f1: float
+    intervals: dict[str, list[float]]
+    note: str  # why the two were read at different F1, if they were
+
+    @classmethod
+    def of(cls, more: Amplification) -> "Told":
+        intervals = {
+            "model": [more.model.low, more.model.high],
+            "dataset_at_f1": [more.dataset_at_f1.low, more.dataset_at_f1.high],
+            "amplification": [more.low, more.high],
+        }
+        return cls(
+            model=more.model.value, dataset_at_f1=more.dataset_at_f1.value, amplification=more.delta, f1=more.f1,
+            intervals=intervals, note=more.dataset_at_f1.note,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noisy:
+    """The same with noise on the embedding."""
+
+    noise: float
+    quality: Quality
+    told: Told
+
+    def json(self) -> dict[str, Any]:
+        return {"noise": self.noise, **self.quality.json(), **dataclasses.asdict(self.told)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """The same after RBA to the training rows' ratios."""
+
+    margin: float
+    outside_before: int  # labels outside the margin
+    outside_after: int
+    quality: Quality
+    told: Told
+
+    def json(self) -> dict[str, Any]:
+        outside = {"outside_before": self.outside_before, "outside_after": self.outside_after}
+        return {"margin": self.margin, **outside, **self.quality.json(), **dataclasses.asdict(self.told)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What attackers found of one bias column."""
+
+    bias: str
+    dataset: float  # from the true labels
+    model: float  # from the logits
+    dataset_at_f1: float  # from labels wrong as often as the model
+    amplification: float
+    f1: float
+    intervals: dict[str, list[float]]
+    note: str
+    chance: float
+    n: int
+    missing: int  # rows without a value
+    alpha: float | None
+    reached: float | None  # the largest ratio left in an alpha-balanced subset
+    rows: int
+    randomisation: tuple[Noisy, ...] = ()
+    rba: Calibration | None = None
+
+    def json(self) -> dict[str, Any]:
+        table = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("randomisation", "rba")}
+        if self.randomisation:
+            table["randomisation"] = [noisy.json() for noisy in self.randomisation]
+        if self.rba is not None:
+            table["rba"] = self.rba.json()
+        return table
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a bias column could not be attacked."""
+
+    reason: str
+
+    def json(self) -> dict[str, Any]:
+        return {"reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Leaks:
+    """The answer: what was found of every bias column."""
+
+    by_bias: dict[str, Record | Refused]
+
+    def json(self) -> dict[str, Any]:
+        first = next(found for found in self.by_bias.values() if isinstance(found, Record))
+        every = {"leakage_by_bias": {name: found.json() for name, found in self.by_bias.items()}} if len(self.by_bias) > 1 else {}
+        return {"leakage": first.json(), **every}
+
+
+def ask(judged: Judged, options: Options) -> Leaks:
+    embedding = judged.embedding if options.noise else None
+    return leakage_of(
+        judged.logits, judged.data, judged.index, options, judged.seed, embedding=embedding, trained_on=judged.trained_on
+    )
+
+
+def leakage_of(
+    logits: Tensor,
+    data: DataSet,
+    index: Tensor,
+    options: Options,
+    seed: int,
+    *,
+    embedding: Embedding | None = None,
+    trained_on: Callable[[], DataSet] | None = None,
+) -> Leaks:
+    """Dataset and model leakage, the first at the model's F1, and their difference, for every bias column of these rows.
+
+    A column that cannot be attacked says why; `trained_on` is the data whose training rows give the ratios of a calibration.
+    """
+    if not data.bias_names:
+        raise UserError(f"leakage needs a bias column and {data.name} has none; name one with --bias when training")
+    found: dict[str, Record | Refused] = {}
+    for k, name in enumerate(data.bias_names):
+        progress.say(f"attacking {name}")
+        try:
+            found[name] = _one_column(logits, data, index, k, options, seed, embedding, trained_on or (lambda: data))
+        except UserError as error:
+            found[name] = Refused(f"{name}: {error}")
+    if all(isinstance(leak, Refused) for leak in found.values()):
+        raise UserError("; ".join(leak.reason for leak in found.values() if isinstance(leak, Refused)))
+    return Leaks(found)
+
+
+def _one_column(
+    logits: Tensor,
+    data: DataSet,
+    index: Tensor,
+    k: int,
+    options: Options,
+    seed: int,
+    embedding: Embedding | None,
+    trained_on: Callable[[], DataSet],
+) -> Record:
+    y, attribute = data.y[index], data.bias[index, k]
+    kept, reached = torch.arange(len(index)), None
+    if options.alpha:
+        balanced = balance(y, attribute, alpha=options.alpha, seed=seed)
+        if not any(ratio < math.inf for ratio in balanced.ratios):
+            raise UserError("every label lacks a value of it in these rows, so none can be balanced")
+        kept, reached = balanced.index, balanced.reached
+    y, attribute, mine = y[kept], attribute[kept], logits[kept]
+    _enough(attribute, data.bias_values[k])
+    plain = dataset_leakage(y, attribute, attack=options.attack, seed=seed)
+    told = Told.of(bias_amplification(mine, y, attribute, attack=options.attack, seed=seed))
+    randomised: tuple[Noisy, ...] = ()
+    if embedding is not None and options.noise:
+        randomised = _randomised(embedding, kept, y, attribute, options, seed)
+    calibrated = _calibrated(mine, y, attribute, data, k, options, seed, trained_on()) if options.rba else None
+    fields = {f.name: getattr(told, f.name) for f in dataclasses.fields(told)}
+    fields["intervals"] = told.intervals | {"dataset": [plain.low, plain.high]}
+    return Record(
+        **fields, bias=data.bias_names[k], dataset=plain.value, chance=plain.chance, n=plain.n,
+        missing=int((attribute < 0).sum()), alpha=options.alpha or None, reached=reached, rows=len(kept),
+        randomisation=randomised, rba=calibrated,
+    )  # fmt: skip
+
+
+def _randomised(
+    embedding: Embedding, kept: Tensor, y: Tensor, attribute: Tensor, options: Options, seed: int
+) -> tuple[Noisy, ...]:
+    levels = [(level, noisy_logits(embedding, level, seed)[kept]) for level in sorted(options.noise)]
+    f1 = [macro_f1(*decided(noisy, y)) for _, noisy in levels]
+    curve = _label_curve(y, attribute, min(f1), max(f1), options.attack, seed)
+    return tuple(
+        Noisy(
+            noise=level,
+            quality=quality(noisy, y, seed),
+            told=Told.of(bias_amplification(noisy, y, attribute, attack=options.attack, seed=seed, curve=curve)),
+        )
+        for level, noisy in levels
+    )
+
+
+def noisy_logits(embedding: Embedding, level: float, seed: int) -> Tensor:
+    r"""Logits of h + level s eps: s is the root mean square over features of their deviation, eps standard normal."""
+    scale = level * float(embedding.h.double().var(0).mean().sqrt())
+    noise = torch.randn(embedding.h.shape, generator=stream(seed, "randomisation", level))
+    return embedding.logits(embedding.h + scale * noise)
+
+
+def _enough(attribute: Tensor, values: Sequence[str]) -> None:
+    """Every value that occurs must do so often enough for a balanced draw; said with its name."""
+    counts = attribute[attribute >= 0].bincount(minlength=len(values))
+    for count, value in zip(counts.tolist(), values, strict=True):
+        if 0 < count < SMALLEST:
+            raise UserError(
+                f"value {value!r} has {count} rows, too rare to attack; at least {SMALLEST} are needed: "
+                "name a larger --split, or leave out --leakage"
+            )
+
+
+def _label_curve(y: Tensor, attribute: Tensor, low: float, high: float, attack: Attack | None, seed: int) -> LeakageCurve:
+    """Four points over the F1 that noise runs through: every level is read off them."""
+    ends = max(0.0, min(low, high) - 0.02), min(1.0, max(low, high) + 0.02)
+    points = torch.linspace(*ends, 4).tolist()
+    return dataset_leakage_curve(y, attribute, points, attack=attack, seed=seed)
+
+
+def _calibrated(
+    logits: Tensor, y: Tensor, attribute: Tensor, data: DataSet, k: int, options: Options, seed: int, trained_on: DataSet
+) -> Calibration:
+    """The run after RBA to the training rows' ratios: labels outside the margin before and after, quality, leakage."""
+    name, values = data.bias_names[k], data.bias_values[k]
+    known = trained_on.bias_values[trained_on.bias_index(name)]
+    strange = [v for v in values if v not in known]
+    if strange:
+        raise UserError(f"value {strange[0]!r} does not occur in the training rows, so it has no ratio to be calibrated to")
+    train = trained_on.rows("train")
+    column = trained_on.bias[train, trained_on.bias_index(name)]
+    ratios = training_ratios(trained_on.y[train], column, len(trained_on.classes), len(known))
+    ratios = ratios[:, [known.index(v) for v in values]]  # classes are in the run's order already, values may not be
+    made = rba(logits, attribute, ratios, single=not data.multi_label, margin=options.rba)
+    more = bias_amplification(made.scores, y, attribute, attack=options.attack, seed=seed)
+    before, after = made.violations
+    return Calibration(
+        margin=options.rba, outside_before=before, outside_after=after, quality=quality(made.scores, y, seed), told=Told.of(more)
+    )
+
+
+def quality(logits: Tensor, y: Tensor, seed: int) -> Quality:
+    """What is judged beside leakage."""
+    if y.ndim == 1:
+        return Quality(accuracy=float((logits.argmax(1) == y).double().mean()), f1_macro=macro_f1(*decided(logits, y)))
+    found = label_sets(logits, y, seed=seed, draws=0)
+    return Quality(f1_macro=found.f1, average_precision=found.average_precision)

@@ -1,0 +1,167 @@
+"""Features of rows: computed once, in batches, all representations in one pass over the pixels, kept in the cache."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unskew.core import checkpoint, config, progress, registry
+from unskew.core.errors import UserError
+from unskew.core.fetch import cache
+from unskew.data.dataset import DataSet
+from unskew.data.loader import stream_rows, to_float
+from unskew.data.sources import pieces
+from unskew.representations._contract import Representation
+from unskew.representations._contract import load as representation
+
+CHUNK = 1024  # rows of one cached file: what an interrupted run loses at most
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A representation with its settings."""
+
+    name: str  # as a user writes it: color:kind=mean
+    kind: Representation
+    cfg: Any
+
+    @property
+    def phrase(self) -> str:
+        return self.kind.phrase(self.cfg)
+
+    @property
+    def content(self) -> bool:
+        """Whether it may rightly tell the class, so that reading it there is no shortcut by itself."""
+        return self.kind.is_content(self.cfg)
+
+    def missing(self, data: DataSet) -> str:
+        return self.kind.applies(data, self.cfg)
+
+    @property
+    def state(self) -> str:
+        """What its features depend on beside its settings; empty for most."""
+        return self.kind.state(self.cfg)
+
+    @property
+    def key(self) -> str:
+        """Where its features are cached: changes with the settings and with the code that makes them."""
+        digest = hashlib.sha256(self.kind.source.read_bytes())
+        digest.update(repr(self.cfg).encode())
+        digest.update(self.state.encode())
+        return f"{self.name.partition(':')[0]}-{digest.hexdigest()[:16]}"
+
+
+def spec(text: str) -> Spec:
+    """`color:kind=mean` as a Spec; a dotted name is a user's own module."""
+    name, _, settings = text.partition(":")
+    kind = representation(name)
+    values = config.words(pieces(settings))
+    try:
+        return Spec(text, kind, config.build(kind.config, values))
+    except UserError as error:
+        raise UserError(f"representation {name}: {error} (as {name}:NAME=VALUE)") from None
+
+
+def standard(data: DataSet) -> tuple[list[Spec], dict[str, str]]:
+    """Every representation that an audit of this data set runs, and the reason for each that does not apply."""
+    chosen, left = [], {}
+    for name in registry.names("representations"):
+        for settings in representation(name).variants_for(data):
+            words = ",".join(f"{k}={v}" for k, v in settings.items())
+            one = spec(f"{name}:{words}" if words else name)
+            why = one.missing(data)
+            if why:
+                left[one.name] = why
+            else:
+                chosen.append(one)
+    return chosen, left
+
+
+def compute(
+    data: DataSet, specs: list[Spec], rows: Tensor, *, workers: int = 0, batch: int = 32
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """(ids, {name: (n, D)}) for the rows whose input can be read; what is in the cache is not computed again."""
+    for one in specs:
+        why = one.missing(data)
+        if why:
+            raise UserError(f"representation {one.name!r} cannot be computed: {why}")
+    home = cache() / "features" / data.fingerprint
+    plan = [_planned(specs, home, number, chunk) for number, chunk in enumerate(torch.split(rows, CHUNK))]
+    # One stream for all chunks: workers start once, while this process is still small.
+    wanted = [part for chunk, _, todo, _ in plan if _looks(todo) for part in torch.split(chunk, batch)]
+    stream = _stream(data, wanted, workers)
+    kept: list[tuple[Tensor, dict[str, Tensor]]] = []
+    with progress.bar("features", len(rows)) as advance:
+        for chunk, found, todo, paths in plan:
+            if todo:
+                mine = islice(stream, -(-len(chunk) // batch)) if _looks(todo) else None
+                index, made = _chunk(data, todo, chunk, mine)
+                for name, block in made.items():
+                    found[name] = index, block
+                    if name in paths:
+                        checkpoint.save(paths[name], {"features": block, "index": index}, {"name": name})
+            kept.append(_common(chunk, found))
+            advance(len(chunk))
+    ids = torch.cat([index for index, _ in kept])
+    return ids, {one.name: torch.cat([blocks[one.name] for _, blocks in kept]) for one in specs}
+
+
+Found = dict[str, tuple[Tensor, Tensor]]  # ids and features by representation
+
+
+def _planned(specs: list[Spec], home: Path, number: int, chunk: Tensor) -> tuple[Tensor, Found, list[Spec], dict[str, Path]]:
+    """A chunk of rows: what the cache has of it, what is left to do, and where that is to be kept."""
+    tag = hashlib.sha256(chunk.numpy().tobytes()).hexdigest()[:16]
+    paths = {one.name: home / one.key / f"{number:05d}-{tag}.safetensors" for one in specs if one.kind.cached}
+    found: Found = {}
+    for name, path in paths.items():
+        if path.is_file():
+            tensors, _ = checkpoint.read(path)
+            found[name] = tensors["index"], tensors["features"]
+    return chunk, found, [one for one in specs if one.name not in found], paths
+
+
+def _looks(specs: list[Spec]) -> bool:
+    return any(one.kind.pixels for one in specs)
+
+
+def _stream(data: DataSet, batches: list[Tensor], workers: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """(ids, inputs in [0, 1]) of each batch in order, rows that cannot be decoded left out."""
+    if not batches:
+        return
+    held = data.inputs.in_memory or workers == 0
+    parts = ((i, *data.inputs.rows(i)) for i in batches) if held else stream_rows(data.inputs, batches, workers)
+    for index, x, fine in parts:
+        yield index[fine], to_float(x[fine], torch.float32)
+
+
+def _common(rows: Tensor, found: Found) -> tuple[Tensor, dict[str, Tensor]]:
+    """The rows that every representation has: one that needs no pixels also has those that cannot be decoded."""
+    for index, _ in found.values():
+        rows = rows[torch.isin(rows, index)]
+    return rows, {name: block[torch.searchsorted(index, rows)] for name, (index, block) in found.items()}
+
+
+def _chunk(
+    data: DataSet, specs: list[Spec], rows: Tensor, batches: Iterable[tuple[Tensor, Tensor]] | None
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Features of the rows of `batches`, or of all `rows` where no representation looks at the inputs."""
+    parts: dict[str, list[Tensor]] = {one.name: [] for one in specs}
+    ids = []
+    for index, x in batches if batches is not None else [(rows, None)]:
+        ids.append(index)
+        for one in specs:
+            if len(index):
+                parts[one.name].append(_one(one, data, index, x))
+    return torch.cat(ids), {name: torch.cat(p).float() if p else torch.zeros(0, 1) for name, p in parts.items()}
+
+
+def _one(one: Spec, data: DataSet, index: Tensor, x: Tensor | None) -> Tensor:
+    with torch.no_grad():
+        made = one.kind.features(data, index, x, one.cfg)
+    return made.reshape(len(index), -1)

@@ -1,0 +1,180 @@
+"""What a file of this folder defines: a training method, of one stage or of several.
+
+A method of one stage is a subclass of `Method`. A method of several stages is a `Config` and a function `train(stage, cfg)`, a short
+plan made of the stage's `run`, `repair` and `predict`. Either way the file name is the method's name.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from unskew.core import config, registry
+from unskew.core.errors import UserError
+from unskew.data.dataset import DataSet
+from unskew.records import Batch, Facts, Run, Table, Update
+
+
+class Method(nn.Module):
+    """A training method: which numbers are minimised on a batch, and how to predict afterwards.
+
+    A method owns its networks and all of its state, as submodules and as buffers sized in `__init__`. Device moves,
+    checkpoints, resume and several processes then need no line of code of their own.
+    """
+
+    Config: ClassVar[type]  # the method's hyperparameters, defaults from the paper
+    sees: frozenset[str] = frozenset()  # labels beyond y it may read while training: {"bias"}
+    parts: ClassVar[tuple[str, ...]] = ()  # of an alternating method: part p has its terms in `loss_p`
+    multi_label: ClassVar[bool] = False  # whether it can train on rows with several labels
+
+    age: Tensor  # () updates done so far, for warm-ups and schedules; survives a resume
+
+    def __init__(self, cfg: Any, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
+        super().__init__()
+        self.cfg = cfg
+        self.facts = facts
+        self.sees = self.labels(cfg)
+        if facts.multi_label and not self.multi_label:
+            raise UserError(
+                f"method {type(self).__module__.rpartition('.')[2]!r} needs one class per row, this task has several labels"
+            )
+        self.model = make_model()
+        self.register_buffer("age", torch.zeros((), dtype=torch.long))
+
+    @classmethod
+    def labels(cls, cfg: Any) -> frozenset[str]:
+        """What it sees with these settings: `sees`, or less."""
+        return cls.sees
+
+    @classmethod
+    def training_data(cls, cfg: Any, data: DataSet) -> DataSet:
+        """The data set to train on; a method that adds rows of another source says so here."""
+        return data
+
+    @classmethod
+    def check(cls, cfg: Any, data: DataSet) -> tuple[str, ...]:
+        """Refuse data that the method cannot use; what a reader should know of how it uses them."""
+        return ()
+
+    def begin(self, steps: int, steps_per_epoch: int) -> None:
+        """Called before the first step, and again after a resume: how long the training will be."""
+
+    @property
+    def prelude(self) -> int:
+        """Steps at the start in which the network that is kept does not learn yet: nothing is selected before."""
+        return 0
+
+    def loss(self, batch: Batch) -> dict[str, Tensor]:
+        """Named scalar terms. Their sum is minimised; each is logged under its name."""
+        raise NotImplementedError(f"{type(self).__name__} defines no loss")
+
+    def predict(self, x: Tensor) -> Tensor:
+        """Logits, (B, C)."""
+        logits: Tensor = self.model(x)
+        return logits
+
+    def parameter_sets(self) -> dict[str, list[nn.Parameter]]:
+        """Parameters by the optimiser that moves them. One optimiser for all, unless a method alternates."""
+        return {"main": [p for p in self.parameters() if p.requires_grad]}
+
+    def step(self, batch: Batch, update: Update) -> dict[str, Tensor]:
+        """One step. Override only for alternating (min-max) optimisation, as a sequence of updates."""
+        return update(batch)
+
+    def forward(self, columns: dict[str, Tensor], part: str = "") -> dict[str, Tensor]:
+        # Several processes exchange gradients around `forward`, so it is the whole method that they wrap.
+        terms: dict[str, Tensor] = getattr(self, f"loss_{part}" if part else "loss")(Batch(**columns))
+        return terms
+
+
+class Budget(Protocol):
+    """What a plan may know of the training that was asked for."""
+
+    @property
+    def epochs(self) -> float: ...
+    @property
+    def steps(self) -> int | None: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def weights(self) -> str: ...
+
+
+class Stage(Protocol):
+    """What a plan is handed: the request, and the verbs it is made of. A plan imports no verb."""
+
+    out: Path  # of the final run
+    seed: int
+    given: Mapping[str, Any]  # settings of its runs, as the user gave them
+
+    @property
+    def budget(self) -> Budget:
+        """The training that was asked for."""
+        ...
+
+    def data(self) -> DataSet:
+        """The source, read."""
+        ...
+
+    def beside(self, name: str) -> Path:
+        """A place for an intermediate result: OUT-name."""
+        ...
+
+    def run(self, place: Path, method: str, settings: Mapping[str, Any] | None = None, weights: Table | None = None) -> Run:
+        """Train one part of the method into the folder `place`."""
+        ...
+
+    def repair(self, place: Path, name: str, settings: Mapping[str, Any]) -> Table:
+        """Make the table `place` with a repair."""
+        ...
+
+    def predict(self, run: Run, split: str) -> tuple[Tensor, Tensor]:
+        """(ids, logits) of a finished run on a split of the source."""
+        ...
+
+    def buffer(self, run: Run, name: str) -> Tensor:
+        """A buffer of a finished run's method, such as the weights that a game has found."""
+        ...
+
+
+@dataclass(frozen=True)
+class TrainingMethod:
+    """A file of this folder, loaded: one of `method` and `train` is there."""
+
+    name: str
+    method: type[Method] | None = field(default=None, metadata={"subclass_of": Method})
+    config: type | None = None
+    train: Callable[[Stage, Any], Run] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.method is None) == (self.train is None):
+            raise UserError("a method is one subclass of Method, or a Config and a function train(stage, cfg)")
+        if self.method is not None:
+            object.__setattr__(self, "config", self.method.Config)
+        if self.config is None:
+            raise UserError("a method of several stages needs a Config")
+
+    @property
+    def staged(self) -> bool:
+        return self.train is not None
+
+    def settings(self, given: Mapping[str, Any]) -> Any:
+        """The method's own settings, checked."""
+        assert self.config is not None  # checked when it was made
+        return config.build(self.config, dict(given), "method.")
+
+
+def load(name: str) -> TrainingMethod:
+    """The method of this name; a dotted name is a user's own module."""
+    return registry.load("methods", name, TrainingMethod)
+
+
+def method_class(name: str) -> type[Method]:
+    """The class of a method of one stage."""
+    found = load(name).method
+    if found is None:
+        raise UserError(f"method {name!r} has several stages; a method of one stage is needed here")
+    return found

@@ -1,0 +1,45 @@
+r"""AFLite, then training: rows that small classifiers get right unseen are filtered out, and a model learns from the rest.
+
+.. math::  S = \mathrm{AFLite}(\{(\phi(x_i), y_i)\}), \qquad f = \arg\min \sum_{i \in S} \mathrm{CE}(f(x_i), y_i)
+
+Stages: `erm` into OUT-features (or the run named by `features`), whose last layer is phi, unless `phi` names a representation; the
+repair `aflite` into OUT-kept.parquet, whose card has the filter; `erm` on the rows kept, into OUT.
+
+Source: Le Bras et al., "Adversarial filters of dataset biases", ICML 2020; a baseline of Ahn and Yun, ICLR 2022 submission.
+Differs: see the card of the repair.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from unskew.core.config import whole_names
+from unskew.core.errors import UserError
+from unskew.methods._contract import Stage
+from unskew.records import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    features: str = ""  # a finished run whose last layer is phi
+    phi: tuple[str, ...] = ()  # representations in place of a network
+    epochs: float = 10.0  # of that network
+    size: float = 0.2  # share of the rows at which the filter stops
+    tau: float = 0.75
+    models: int = 64
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "phi", whole_names(self.phi))
+        if self.epochs <= 0:
+            raise UserError("aflite: epochs must be above 0")
+
+
+def train(stage: Stage, cfg: Config) -> Run:
+    if stage.data().multi_label:
+        raise UserError("aflite needs one class per row, this task has several labels")
+    given: dict[str, Any] = {"size": cfg.size, "tau": cfg.tau, "models": cfg.models}
+    if cfg.phi:
+        given |= {"phi": ",".join(cfg.phi)}
+    else:
+        short = {"train.epochs": cfg.epochs, "train.steps": None, "select.rule": "last", "select.patience": 0}
+        given |= {"run": cfg.features or str(stage.run(stage.beside("features"), "erm", short).path)}
+    return stage.run(stage.out, "erm", weights=stage.repair(stage.beside("kept.parquet"), "aflite", given))

@@ -1,0 +1,107 @@
+"""Weights from a file, opened without running anything in it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unskew.core.errors import UserError
+
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, what torchvision's weights expect
+_wanted = True
+
+
+class ImageNetScale(nn.Module):
+    """Inputs (..., 3, height, width) scaled by ImageNet's mean and deviation; nothing of it is in the state dict."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(MEAN).view(3, 1, 1), persistent=False)
+        self.register_buffer("deviation", torch.tensor(DEVIATION).view(3, 1, 1), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) / self.deviation
+
+
+def input_scale(normalise: str, weights: str, channels: int) -> nn.Module:
+    """What `model.normalise` asks for: auto scales if there are weights to serve."""
+    if weights and channels != 3:
+        raise UserError(f"model.weights are for three channels, inputs have {channels}")
+    wanted = normalise == "imagenet" or (normalise == "auto" and bool(weights))
+    if wanted and channels != 3:
+        raise UserError(f"model.normalise=imagenet is for three channels, inputs have {channels}")
+    return ImageNetScale() if wanted else nn.Identity()
+
+
+@contextmanager
+def without_first_weights() -> Iterator[None]:
+    """Inside, networks are built without the weights that they would start from: those of a finished run follow, and the file
+    of the first ones may be gone."""
+    global _wanted
+    before, _wanted = _wanted, False
+    try:
+        yield
+    finally:
+        _wanted = before
+
+
+def load_weights(network: nn.Module, find: Callable[[], Path], head: str, rename: tuple[str, str] = ("", "")) -> None:
+    """Load a state dict strictly. A head for another number of classes is left as it was started.
+
+    `rename` says which beginning of the file's names stands for which of the network's.
+    """
+    if not _wanted:
+        return
+    path = find()
+    theirs, ours = rename
+    state = {ours + n.removeprefix(theirs) if n.startswith(theirs) else n: t for n, t in read_state(path).items()}
+    own = network.state_dict()
+    for name in [n for n in state if n.startswith(f"{head}.")]:
+        if name in own and own[name].shape != state[name].shape:
+            state[name] = own[name]
+    missing, surplus = sorted(set(own) - set(state)), sorted(set(state) - set(own))
+    # Files saved before torch counted batches lack this, and nothing depends on it.
+    missing = [n for n in missing if not n.endswith("num_batches_tracked")]
+    if missing or surplus:
+        raise UserError(
+            f"{path}: weights of another network: {_some(missing)} missing, {_some(surplus)} not known; the keys are torchvision's"
+        )
+    wrong = [n for n in state if own[n].shape != state[n].shape]
+    if wrong:
+        n = wrong[0]
+        raise UserError(
+            f"{path}: {n} has shape {tuple(state[n].shape)}, the network's is {tuple(own[n].shape)}; see model.depth and model.width"
+        )
+    network.load_state_dict(state, strict=False)
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise UserError(f"no weights at {path}; name a .pth or .safetensors file of a state dict")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return dict(load_file(path))
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # each reader has its own errors for a file that is not what it says
+        raise UserError(f"{path}: not a state dict that can be opened safely ({_reason(error)})") from None
+    found = found.get("state_dict", found) if isinstance(found, dict) else found
+    if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(v, torch.Tensor) for k, v in found.items()):
+        raise UserError(f"{path}: holds no state dict")
+    return found
+
+
+def _reason(error: Exception) -> str:
+    first = (str(error).splitlines() or [""])[0][:120]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def _some(names: list[str]) -> str:
+    return "none" if not names else ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,203 @@
+"""What a bench found: mean and spread over seeds beside the published ones, cost beside the baseline's; table files and a page."""
+
+import dataclasses
+import math
+import statistics
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from markupsafe import Markup
+
+from unskew.core.files import replacing, write_json, write_text
+from unskew.core.settings import without
+from unskew.core.version import VERSION
+from unskew.pages.html import environment, style
+from unskew.records import BenchReport, Row
+from unskew.suites.reader import COST, Suite, Task, is_number, read_result, shown
+
+SCHEMA = {
+    "data": pl.String, "at": pl.String, "method": pl.String, "figure": pl.String, "runs": pl.Int64, "mean": pl.Float64,
+    "spread": pl.Float64, "published_mean": pl.Float64, "published_spread": pl.Float64, "difference": pl.Float64,
+    "cost": pl.Float64,
+}  # fmt: skip
+
+
+def report(
+    suite: Suite,
+    tasks: list[Task],
+    out: Path,
+    published: pl.DataFrame | None,
+    scale: str,
+    commands: list[str],
+    failed: list[str],
+) -> BenchReport:
+    """Write results.parquet, .csv, .tex, report.html and report.json from the results that are there."""
+    results = {t.id: made for t in tasks if (made := read_result(out / "results" / f"{t.id}.json")) is not None}
+    frame = summary(suite, tasks, results, published)
+    runs = [t for t in tasks if not t.shared]
+    found = BenchReport(
+        suite=suite.name,
+        title=suite.table.get("title", suite.name),
+        scale=scale,
+        commands=commands,
+        version=VERSION,
+        runs=len(runs),
+        done=sum(t.id in results for t in runs),
+        machine=sorted({r["machine"] for r in results.values()}),
+        commits=sorted({r["commit"] for r in results.values() if r.get("commit")}),
+        versions=next((r["versions"] for r in results.values()), {}),
+        seconds=sum(r["seconds"] for r in results.values()),
+        resumed=sorted(name for name, r in results.items() if r.get("resumed")),
+        notes=[f"{t.id}: {note}" for t in runs if t.id in results for note in results[t.id].get("notes", ())],
+        table=[Row(**row) for row in frame.to_dicts()],
+        page=out / "report.html",
+        failed=failed,
+    )
+    with replacing(out / "results.parquet") as part:
+        frame.write_parquet(part)
+    write_text(out / "results.csv", frame.write_csv())
+    write_text(out / "results.tex", latex(frame))
+    about = without(found.json(), ("page", "failed"))
+    write_json(out / "report.json", about)
+    template = environment().get_template("bench.html")
+    page = template.render(found=about, blocks=_blocks(frame), style=Markup(style()), number=number, with_spread=_with_spread)
+    write_text(found.page, page)
+    return found
+
+
+def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]], published: pl.DataFrame | None) -> pl.DataFrame:
+    """One row per data set, setting, method and figure; shares in per cent, cost as a ratio to the baseline's mean seconds."""
+    groups: dict[tuple[str, str, str], list[Task]] = {}
+    for task in tasks:
+        if not task.shared:
+            groups.setdefault((task.data, task.at, task.name), []).append(task)
+    costs = {key: [c for t in group if (c := _cost(t, results)) is not None] for key, group in groups.items()}
+    seconds = {key: _mean(found) for key, found in costs.items()}
+    rows = []
+    for (data, at, name), group in groups.items():
+        base = seconds.get((data, at, str(suite.table.get("baseline", "erm"))), math.nan)
+        for figure, published_name in suite.table["columns"].items():
+            if figure == COST:
+                values = [cost / base for cost in costs[(data, at, name)] if not math.isnan(base)]
+            else:
+                known = [results[t.id]["figures"].get(figure) for t in group if t.id in results]
+                values = [shown(figure, v) for v in known if v is not None]
+            mean, spread = _published(suite, published, data, at, name, published_name, figure)
+            ours = _mean(values)
+            rows.append(
+                {
+                    "data": data, "at": at, "method": name, "figure": figure, "runs": len(values), "mean": ours,
+                    "spread": statistics.stdev(values) if len(values) > 1 else math.nan, "published_mean": mean,
+                    "published_spread": spread, "difference": ours - mean, "cost": seconds[(data, at, name)] / base if base else math.nan,
+                }
+            )  # fmt: skip
+    return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
+
+
+def _cost(task: Task, results: dict[str, dict[str, Any]]) -> float | None:
+    """Seconds of a run and of the shared runs that it used; none if one of them was interrupted, for its time is not known in whole."""
+    used = [results.get(name) for name in (task.id, *task.needs)]
+    if any(found is None or found.get("resumed") for found in used):
+        return None
+    return float(sum(found["seconds"] for found in used if found is not None))
+
+
+def _mean(values: list[float]) -> float:
+    return statistics.mean(values) if values else math.nan
+
+
+def _published(
+    suite: Suite, table: pl.DataFrame | None, data: str, at: str, name: str, metric: str, figure: str
+) -> tuple[float, float]:
+    entry, method = suite.part("data")[data], suite.part("method")[name]
+    if table is None or not metric or not method.get("published"):
+        return math.nan, math.nan
+    setting = method.get("published_at", "{at}").format(at=entry.get("at", {}).get(at, at))
+    wanted = {
+        "method": method["published"], "dataset": entry.get("published", data), "bias_setting": setting, "metric": metric,
+    }  # fmt: skip
+    found = table.filter(*(pl.col(k) == v for k, v in wanted.items()))
+    if found.is_empty():
+        return math.nan, math.nan
+    share = "%" not in metric and figure != COST and not is_number(figure) and float(found["mean"][0]) <= 1
+    scale = 100.0 if share else 1.0
+    spread = found["std"][0] if "std" in found.columns else None
+    return scale * float(found["mean"][0]), math.nan if spread is None else scale * float(spread)
+
+
+def latex(frame: pl.DataFrame) -> str:
+    """A tabular: methods down, settings and figures across; what was published stands in brackets."""
+    places = list(dict.fromkeys(zip(frame["data"], frame["at"], frame["figure"], strict=True)))
+    cells = {(r["method"], r["data"], r["at"], r["figure"]): r for r in frame.to_dicts()}
+    head = " & ".join(["method", *(_escaped(" ".join(filter(None, place))) for place in places)])
+    lines = [rf"\begin{{tabular}}{{l{'r' * len(places)}}}", r"\hline", head + r" \\", r"\hline"]
+    for method in dict.fromkeys(frame["method"]):
+        row = [_escaped(method)]
+        for place in places:
+            r = cells.get((method, *place))
+            ours = "--" if r is None or r["mean"] is None else number(r["figure"], r["mean"])
+            ours += "" if r is None or r["spread"] is None else rf" $\pm$ {number(r['figure'], r['spread'])}"
+            row.append(
+                ours if r is None or r["published_mean"] is None else f"{ours} ({number(r['figure'], r['published_mean'])})"
+            )
+        lines.append(" & ".join(row) + r" \\")
+    return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
+
+
+def number(figure: str, value: float) -> str:
+    """Shares in per cent and costs have two digits; counts are whole; beta and scores, which may be far below 1, have three that count."""
+    if is_number(figure):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:.2f}"
+
+
+def _escaped(text: str) -> str:
+    special = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+    return "".join(f"\\{c}" if c in "_%&#${}" else special.get(c, c) for c in text)
+
+
+def _blocks(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """One table per data set and setting: methods down, figures across."""
+    blocks = []
+    for data, at in dict.fromkeys(zip(frame["data"], frame["at"], strict=True)):
+        part = frame.filter((pl.col("data") == data) & (pl.col("at") == at))
+        methods = [
+            {
+                "name": m,
+                "figures": part.filter(pl.col("method") == m).to_dicts(),
+                "cost": part.filter(pl.col("method") == m)["cost"][0],
+            }
+            for m in dict.fromkeys(part["method"])
+        ]
+        blocks.append({"data": data, "at": at, "figures": list(dict.fromkeys(part["figure"])), "methods": methods})
+    return blocks
+
+
+def table_text(found: BenchReport) -> str:
+    """The same for a terminal."""
+    lines = [f"{found.title}, scale {found.scale}: {found.done} of {found.runs} runs"]
+    rows = [dataclasses.asdict(row) for row in found.table]
+    wide = {key: max([width, *(len(r[key]) for r in rows)]) for key, width in (("method", 16), ("figure", 11))}
+    place = None
+    for r in rows:
+        if (r["data"], r["at"]) != place:
+            place = (r["data"], r["at"])
+            lines += [
+                "",
+                " ".join(filter(None, place)),
+                f"{'method':{wide['method']}} {'figure':{wide['figure']}} {'ours':>16} {'published':>16} {'difference':>11} {'cost':>6}",
+            ]
+        ours, theirs = (_with_spread(r, f"{whose}mean", f"{whose}spread") for whose in ("", "published_"))
+        gap = "–" if r["difference"] is None else f"{'+' if r['difference'] >= 0 else ''}{number(r['figure'], r['difference'])}"
+        cost = "–" if r["cost"] is None else f"{r['cost']:.2f}"
+        lines.append(f"{r['method']:{wide['method']}} {r['figure']:{wide['figure']}} {ours:>16} {theirs:>16} {gap:>11} {cost:>6}")
+    if found.resumed:
+        lines += ["", f"Not in the costs, as they were interrupted: {', '.join(found.resumed)}"]
+    return "\n".join([*lines, *(["", *found.notes] if found.notes else [])])
+
+
+def _with_spread(row: dict[str, Any], mean: str, spread: str) -> str:
+    if row[mean] is None:
+        return "–"
+    return number(row["figure"], row[mean]) + ("" if row[spread] is None else f" ± {number(row['figure'], row[spread])}")

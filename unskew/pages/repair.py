@@ -1,0 +1,149 @@
+"""The page of a repair: what was kept, what it did to the groups and to the bias, and the samples at both ends."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from markupsafe import Markup
+
+from unskew.core.files import plain
+from unskew.data.dataset import DataSet
+from unskew.data.pictures import thumbnails
+from unskew.pages import charts
+from unskew.pages.html import environment, style
+from unskew.records import BiasShares, Composition, Measured, Repaired
+from unskew.repairs._contract import Outcome
+
+PICTURES = 6  # of each end and class
+CLASSES = 12
+POINTS = 4000  # of the loss-entropy picture
+MOST_VALUES = 40
+SHORTCUT = 0.1  # a bias worth removing
+LEAST_GAIN = 0.2  # of it that a repair should remove
+LEAST_SHARE = 0.2  # of a class's share of the rows that should stay
+
+
+def composition(data: DataSet, outcome: Outcome) -> Composition:
+    """Share of every (class, bias value) pair before and after, one table per bias column; of the classes if there is none."""
+    weight = outcome.weight.double()
+    plain = torch.ones_like(weight)
+    classes = list(data.classes)
+    if data.multi_label:
+        member = data.y[outcome.index].double()  # (n, L)
+    else:
+        member = torch.nn.functional.one_hot(data.y[outcome.index], len(classes)).double()
+    tables = []
+    for name, values, column in zip(data.bias_names, data.bias_values, data.bias[outcome.index].unbind(1), strict=True):
+        if len(values) > MOST_VALUES:
+            continue
+        known = column >= 0
+        code = torch.nn.functional.one_hot(column.clamp(min=0), len(values)).double() * known[:, None]
+        shares = [_rows_to_one(member.T @ (w[:, None] * code)) for w in (plain, weight)]
+        before, after = (share.tolist() for share in shares)
+        tables.append(BiasShares(bias=name, columns=list(values), before=before, after=after))
+    totals = [(w @ member / w.sum()).tolist() for w in (plain, weight)]
+    return Composition(classes=classes, before=totals[0], after=totals[1], by_bias=tables)
+
+
+def _rows_to_one(table: torch.Tensor) -> torch.Tensor:
+    return table / table.sum(1, keepdim=True).clamp(min=1e-12)
+
+
+def gallery(data: DataSet, outcome: Outcome) -> dict[str, Any]:
+    """The samples with the highest and the lowest score of each class."""
+    if len(data.shape) != 3 or data.multi_label:
+        return {"reason": "inputs are not images" if len(data.shape) != 3 else "rows have several labels", "classes": []}
+    shown = []
+    y = data.y[outcome.index]
+    for c in torch.unique(y).tolist()[:CLASSES]:
+        places = (y == c).nonzero().flatten()
+        order = outcome.index[places[outcome.score[places].argsort(descending=True, stable=True)]]
+        ends = {"high": order[:PICTURES], "low": order[-PICTURES:].flip(0)}
+        shown.append({"class": data.classes[c], **{name: thumbnails(data.inputs, rows) for name, rows in ends.items()}})
+    return {"reason": "", "classes": shown}
+
+
+@dataclass(frozen=True)
+class RepairPage:
+    """Everything that the page of a repair shows."""
+
+    found: Repaired
+    gallery: dict[str, Any]
+    outcome: Outcome
+
+    def render(self) -> str:
+        template = environment().get_template("repair.html")
+        return template.render(
+            found={**plain(self.found.json()), "gallery": self.gallery},
+            style=style(),
+            histogram=Markup(histogram(self.outcome.score)),
+            plane=Markup(plane(self.outcome)),
+        )  # fmt: skip
+
+
+def verdict(kept: int, rows: int, first: Measured, groups: Composition) -> str:
+    """The repair in one sentence."""
+    before, after = first.before.bias, first.after.bias
+    told = f"{kept} of {rows} rows kept"
+    if before is None or after is None:
+        return f"{told}; the bias of {first.name} could not be measured: {first.before.reason or first.after.reason}."
+    shares = [f"{100 * max(value, 0):.0f} %" for value in (before, after)]
+    told += f"; {shares[0]} of the label could be read from {first.name} before, {shares[1]} after."
+    if before >= SHORTCUT and after > (1 - LEAST_GAIN) * before:
+        told += " That is hardly less: this repair does not remove the shortcut."
+    return told + "".join(f" {sentence}" for sentence in _lost(groups))
+
+
+def _lost(groups: Composition) -> list[str]:
+    """Classes that the repair all but removes."""
+    shares = zip(groups.classes, groups.before, groups.after, strict=True)
+    lost = [name for name, before, after in shares if before > 0 and after < LEAST_SHARE * before]
+    if not lost:
+        return []
+    named = ", ".join(lost[:5]) + (" and others" if len(lost) > 5 else "")
+    return [f"Little is left of {'class' if len(lost) == 1 else 'classes'} {named}: under a fifth of the share before."]
+
+
+def histogram(score: torch.Tensor) -> str:
+    import altair as alt
+
+    values = score[torch.isfinite(score)].double()
+    low, high = float(values.min()), float(values.max())
+    if high <= low:
+        return ""
+    bins = 40
+    counts = torch.histc(values.float(), bins, low, high)
+    width = (high - low) / bins
+    rows = [{"from": low + k * width, "to": low + (k + 1) * width, "rows": int(n)} for k, n in enumerate(counts.tolist())]
+    chart = (
+        alt.Chart(alt.Data(values=rows), width=420, height=180)
+        .mark_bar(color="#62b2a5")
+        .encode(x=alt.X("from:Q", title="score", bin="binned"), x2="to:Q", y=alt.Y("rows:Q", scale=alt.Scale(type="symlog")))
+    )
+    return charts.svg(chart)
+
+
+def plane(outcome: Outcome) -> str:
+    """Loss against entropy with the line that divides them, for a repair that has both."""
+    if "entropy" not in outcome.figures or outcome.noisy is None:
+        return ""
+    import altair as alt
+
+    entropy, loss = outcome.figures["entropy"], outcome.figures["loss"]
+    pick = torch.randperm(len(loss), generator=torch.Generator().manual_seed(0))[:POINTS]
+    rows = [
+        {"entropy": float(entropy[i]), "loss": float(loss[i]), "label": "noisy" if bool(outcome.noisy[i]) else "clean"}
+        for i in pick.tolist()
+    ]
+    top = float(entropy.max())
+    line = [{"entropy": 0.0, "loss": 0.0}, {"entropy": top, "loss": outcome.figures["delta"] * top}]
+    points = (
+        alt.Chart(alt.Data(values=rows), width=420, height=240)
+        .mark_circle(size=14, opacity=0.5)
+        .encode(
+            x=alt.X("entropy:Q", title="entropy of the prediction"),
+            y=alt.Y("loss:Q", title="cross-entropy"),
+            color=alt.Color("label:N", title=None, scale=alt.Scale(domain=["clean", "noisy"], range=["#62b2a5", "#de6e56"])),
+        )
+    )
+    return charts.svg(points + alt.Chart(alt.Data(values=line)).mark_line(color="#1d2730").encode(x="entropy:Q", y="loss:Q"))

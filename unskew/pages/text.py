@@ -1,0 +1,171 @@
+"""The group table as text for a terminal."""
+
+import math
+from typing import Any
+
+from unskew.pages.collect import OF_SETS, leakage_notes, percent, verdict
+from unskew.pages.html import MEANING
+from unskew.records import AVERAGES, SMALL_GROUP, Audit, Dependency, Evaluation, Groups, Repaired
+
+
+def group_table(found: Evaluation) -> str:
+    groups, metrics = found.groups, found.json()
+    lines = [
+        verdict(groups, found.multi_label),
+        *(f"{n}: {verdict(g, found.multi_label)}" for n, g in found.by_bias.items()),
+        "",
+    ]
+    for name in OF_SETS if found.multi_label else AVERAGES:
+        e = getattr(groups, name)
+        shown = (
+            f"{percent(e.value):>9}  [{percent(e.low)}, {percent(e.high)}]  n {e.n}"
+            if not math.isnan(e.value)
+            else f"{'–':>9}  {e.reason}"
+        )
+        lines.append(f"{name:15} {shown:48} {MEANING[name]}")
+    several = [name for name in ("f1_macro", "average_precision") if metrics.get(name) is not None]
+    for name in several:
+        low, high = metrics["label_intervals"][name]
+        lines.append(f"{name:17} {percent(metrics[name]):>7}  [{percent(low)}, {percent(high)}]")
+    leaks = metrics.get("leakage_by_bias") or ({found.data.bias_names[0]: metrics["leakage"]} if "leakage" in metrics else {})
+    for name, leak in leaks.items():
+        lines += [leakage_line(name, leak), *_more_leakage(leak)]
+    if "corruptions" in metrics:
+        spoilt = metrics["corruptions"]
+        lines += ["", "on corrupted images, mean of five strengths:"]
+        lines += [f"{name:17} {percent(kind['mean']):>7}" for name, kind in spoilt["kinds"].items()]
+        lines.append(f"{'mean':17} {percent(spoilt['mean']):>7}")
+    lines += more_figures(metrics)
+    selection = metrics["selection"]
+    lines += ["", f"selected by {selection['rule']} (step {selection['step']}); {metrics['split']} split"]
+    lines += ["", *_matrix(groups)] if len(groups.bias_names) == 1 and len(groups.bias_values[0]) <= 12 else ["", *_rows(groups)]
+    small = sum(c.small for c in groups.cells)
+    if small and groups.bias_names:
+        lines.append(f"{small} of {len(groups.cells)} groups have fewer than {SMALL_GROUP} rows and do not enter the worst group")
+    if groups.without_bias:
+        lines.append(f"{groups.without_bias} rows have no bias value and are in no group")
+    return "\n".join(lines)
+
+
+def more_figures(metrics: dict[str, Any]) -> list[str]:
+    """What was asked for beside the groups, a line each."""
+    lines = []
+    if "textures" in metrics:
+        t = metrics["textures"]
+        told = t["reason"] or f"{percent(t['value'])} [{percent(t['low'])}, {percent(t['high'])}]"
+        lines.append(f"unbiased over {t['clusters']} clusters of {t['representation']}, {t['clusterings']} clusterings: {told}")
+    if "temporal" in metrics:
+        t = metrics["temporal"]
+        lines.append(f"temporal structure score: {t['value']:.3g} [{t['low']:.3g}, {t['high']:.3g}] over {t['n']} clips")
+    if "cross_dataset" in metrics:
+        c = metrics["cross_dataset"]
+        lines.append(f"average precision on {len(c['by_class'])} shared classes, {c['n']} rows: {percent(c['mean'])}")
+    return [*([""] if lines else []), *lines]
+
+
+def leakage_line(name: str, leak: dict[str, Any]) -> str:
+    """Leakage and amplification of one bias column in a sentence."""
+    if "reason" in leak:
+        return f"leakage of {leak['reason']}"
+    low, high = leak["intervals"]["amplification"]
+    return (
+        f"leakage of {name}: {percent(leak['model'])} from the logits, {percent(leak['dataset_at_f1'])} from labels as often wrong "
+        f"(F1 {percent(leak['f1'])}), {percent(leak['dataset'])} from true labels, chance {percent(leak['chance'])}; amplification "
+        f"{100 * leak['amplification']:.1f} points [{100 * low:.1f}, {100 * high:.1f}]"
+        + "".join(f"; {note}" for note in leakage_notes(leak))
+    )
+
+
+def _more_leakage(leak: dict[str, Any]) -> list[str]:
+    """The lines of noise on the embedding and of calibration, where they were asked for."""
+    told = [(f"  with noise {r['noise']:g} on the embedding", r) for r in leak.get("randomisation", [])]
+    if "rba" in leak:
+        c = leak["rba"]
+        outside = f"{c['outside_before']} labels outside the margin before, {c['outside_after']} after"
+        told.append((f"  calibrated by each row's true value, which its scores then tell ({outside})", c))
+    lines = []
+    for words, r in told:
+        low, high = r["intervals"]["amplification"]
+        lines.append(
+            f"{words}: F1 {percent(r['f1'])}, amplification {100 * r['amplification']:.1f} points [{100 * low:.1f}, {100 * high:.1f}]"
+        )
+    return lines
+
+
+def audit_table(found: Audit) -> str:
+    """What an audit found, ranked, and what to do next."""
+    lines = [found.verdict, "", f"{'representation':24} {'readable':>9}  {'95 % interval':18} {'chance':>8}  verdict"]
+    for r in found.findings:
+        span = f"{_short(r.low)} to {_short(r.high)} %"
+        lines.append(f"{r.name:24} {_short(r.bias):>7} %  {span:18} {_short(r.chance):>6} %  {r.verdict}")
+    for c in found.columns:
+        leak = c.leakage
+        told = f"leakage {percent(leak.dataset)} (chance {percent(leak.chance)})" if leak else c.leakage_reason
+        lines.append(f"column {c.name}: {told}")
+    left = found.left_out
+    lines += [f"left out: classes with fewer than five rows: {', '.join(left.classes)}"] if left.classes else []
+    lines += [f"left out: {left.unreadable} rows whose file cannot be decoded"] if left.unreadable else []
+    lines += ["", "next:", *(f"  {step.command}    # {step.why}" for step in found.next)]
+    return "\n".join(lines)
+
+
+def repair_table(found: Repaired) -> str:
+    """What a repair did, and what to do with it."""
+    lines = [f"{found.repair}: {found.kept} of {found.rows} rows kept", *found.figures.get("notes", [])]
+    lines += ["", f"{'representation':28} {'before':>8}  {'after':>8}  (share of the label that can be read)"]
+    for r in found.measured:
+        lines.append(f"{r.name:28} {_short(r.before.bias):>6} %  {_short(r.after.bias):>6} %")
+        lines += [f"  {when.reason}" for when in (r.before, r.after) if when.reason]
+    after = ["", "next:", f"  {found.next}"] if found.next else []  # tables of version 0.1 have none
+    return "\n".join([*lines, "", found.verdict, "", f"table: {found.path}", f"page: {found.page}", *after])
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f}"
+
+
+def _matrix(groups: Groups) -> list[str]:
+    """Accuracy in per cent over n, classes down and bias values across."""
+    columns = groups.bias_values[0]
+    accuracy, n = groups.matrix("accuracy").tolist(), groups.matrix("n").long().tolist()
+    aligned = {(c.y, c.bias[0]) for c in groups.cells if c.aligned}
+    width = max(9, *(len(c) + 1 for c in columns))
+    side = max(5, *(len(c) for c in groups.classes))
+    lines = [f"accuracy in % / n by class (down) and {groups.bias_names[0]} (across), * = aligned"]
+    lines.append(" " * side + "".join(f"{c:>{width}}" for c in columns))
+    for y, name in enumerate(groups.classes):
+        cells = []
+        for b in range(len(columns)):
+            mark = "*" if (y, b) in aligned else ""
+            text = f"{mark}{100 * accuracy[y][b]:.0f}/{n[y][b]}" if n[y][b] else "–"
+            cells.append(f"{text:>{width}}")
+        lines.append(f"{name:>{side}}" + "".join(cells))
+    return lines
+
+
+def _rows(groups: Groups, most: int = 20) -> list[str]:
+    """The groups one a line, lowest accuracy first."""
+    cells = sorted(groups.cells, key=lambda c: c.accuracy)
+    lines = [f"{'group':32} {'n':>6} {'accuracy':>9}  95 % interval"]
+    for c in cells[:most]:
+        name = " × ".join([groups.classes[c.y], *(v[b] for v, b in zip(groups.bias_values, c.bias, strict=True))])
+        note = "  under 30 rows" if c.small else ""
+        lines.append(f"{name:32} {c.n:6} {percent(c.accuracy):>9}  {percent(c.low)} to {percent(c.high)}{note}")
+    if len(cells) > most:
+        lines.append(f"… and {len(cells) - most} more in the JSON")
+    return lines
+
+
+def dependency_table(found: Dependency) -> str:
+    """Accuracy and, for clips, temporal structure score at each keep rate, and beta."""
+    clips = found.temporal
+    lines = [f"{'kept':>6} {'random':>9} {'repaired':>9}" + (f" {'score':>9} {'score':>9}" if clips else "")]
+    for rate, random, repaired in zip(found.rates, found.random, found.repaired, strict=True):
+        line = f"{rate:>6.0%} {percent(random):>9} {percent(repaired):>9}"
+        if clips:
+            line += "".join(f" {clips[kind][f'{rate:g}'].value:>9.3g}" for kind in ("random", "repaired"))
+        lines.append(line)
+    if clips:
+        lines.append("score: temporal structure score on the test split, random and repaired")
+    beta = f"beta for {found.phi}: {found.beta:.3f} (accuracy on the kept rows of {found.split})"
+    return "\n".join([*lines, "", beta])

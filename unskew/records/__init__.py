@@ -1,0 +1,42 @@
+"""The records that travel between stages, and one typed result per verb. Frozen, checked once when made, next to no behaviour."""
+
+from unskew.records.audit import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Finding, Gallery, LeftOut, Step
+from unskew.records.batch import Batch, Facts, Update
+from unskew.records.bench import BenchReport, Row
+from unskew.records.dependency import Dependency
+from unskew.records.evaluation import Evaluation, LabelFigures
+from unskew.records.groups import AVERAGES, SMALL_GROUP, Cell, Estimate, Groups
+from unskew.records.repair import BiasShares, Composition, Measured, Reading, Repaired
+from unskew.records.run import Run
+from unskew.records.table import Table
+
+__all__ = [
+    "AVERAGES",
+    "SMALL_GROUP",
+    "Audit",
+    "Batch",
+    "BenchReport",
+    "BiasShares",
+    "Cell",
+    "ClassGallery",
+    "ColumnFinding",
+    "Composition",
+    "DatasetLeakage",
+    "Dependency",
+    "Estimate",
+    "Evaluation",
+    "Facts",
+    "Finding",
+    "Gallery",
+    "Groups",
+    "LabelFigures",
+    "LeftOut",
+    "Measured",
+    "Reading",
+    "Repaired",
+    "Row",
+    "Run",
+    "Step",
+    "Table",
+    "Update",
+]

@@ -1,0 +1,165 @@
+"""What an audit found."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from unskew.core import notebook
+from unskew.records.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One representation: how much of the label can be read from it."""
+
+    name: str
+    bias: float
+    low: float
+    high: float
+    chance: float
+    chance_high: float
+    verdict: str  # clean, trace, weak, shortcut, strong; readable where the class may rightly show
+    content: bool
+    sentence: str
+    per_class: dict[str, float]
+    features: int
+    solved: float  # share of the rows whose class it speaks for
+    risk: float
+    entropy: float
+    n: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetLeakage:
+    """How well a bias column can be guessed from the labels."""
+
+    dataset: float
+    low: float
+    high: float
+    chance: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFinding:
+    """One bias column: association with the label, and leakage; what cannot be measured says why."""
+
+    name: str
+    missing: int
+    values: list[str]
+    association: dict[str, float] | None = None
+    association_reason: str = ""
+    leakage: DatasetLeakage | None = None
+    leakage_reason: str = ""
+
+    def json(self) -> dict[str, Any]:
+        return {k: v for k, v in dataclasses.asdict(self).items() if v not in (None, "")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What was not measured: rare classes, representations that do not apply, rows that cannot be decoded."""
+
+    classes: list[str]
+    representations: dict[str, str]
+    unreadable: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassGallery:
+    """Thumbnails of one class: the rows that a shortcut solves best, and those that it misleads most."""
+
+    name: str
+    most: list[str]
+    least: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gallery:
+    """Thumbnails for the leading finding; `reason` says why there are none."""
+
+    name: str
+    phrase: str = ""
+    reason: str = ""
+    classes: list[ClassGallery] = field(default_factory=list)
+
+    def json(self) -> dict[str, Any]:
+        shown = [{"class": c.name, "most": c.most, "least": c.least} for c in self.classes]
+        return {"name": self.name, "phrase": self.phrase, "reason": self.reason, "classes": shown}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A command that follows from what was found, and why."""
+
+    why: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What an audit found, ranked. `scores` has one row per sample, `page` is the path of the HTML page."""
+
+    verdict: str
+    rows: int
+    findings: list[Finding]
+    columns: list[ColumnFinding]
+    left_out: LeftOut
+    gallery: Gallery
+    next: list[Step]
+    seed: int
+    command: str
+    data: Mapping[str, Any]  # what the data set says of itself
+    identity: Mapping[str, Any]
+    scores: Table
+    page: Path
+
+    def json(self) -> dict[str, Any]:
+        """The content of audit.json: what the command prints with --json."""
+        return {
+            "identity": dict(self.identity),
+            "data": dict(self.data),
+            "rows": self.rows,
+            "left_out": dataclasses.asdict(self.left_out),
+            "representations": [dataclasses.asdict(finding) for finding in self.findings],
+            "columns": [column.json() for column in self.columns],
+            "gallery": self.gallery.json(),
+            "next": [dataclasses.asdict(step) for step in self.next],
+            "command": self.command,
+            "seed": self.seed,
+            "verdict": self.verdict,
+        }
+
+    @classmethod
+    def of_json(cls, found: Mapping[str, Any], scores: Table, page: Path) -> "Audit":
+        """An audit from the file that it wrote."""
+        gallery = dict(found["gallery"])
+        shown = [ClassGallery(name=c["class"], most=c["most"], least=c["least"]) for c in gallery.pop("classes")]
+        columns = [{**c, "leakage": DatasetLeakage(**c["leakage"]) if "leakage" in c else None} for c in found["columns"]]
+        return cls(
+            verdict=found["verdict"], rows=found["rows"], seed=found["seed"], command=found["command"], data=found["data"],
+            identity=found["identity"], scores=scores, page=page, left_out=LeftOut(**found["left_out"]),
+            findings=[Finding(**r) for r in found["representations"]], columns=[ColumnFinding(**c) for c in columns],
+            gallery=Gallery(**gallery, classes=shown), next=[Step(**s) for s in found["next"]],
+        )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                f.name,
+                notebook.percent(f.bias),
+                f"{notebook.percent(f.low)} to {notebook.percent(f.high)}",
+                notebook.percent(f.chance),
+                f.verdict,
+            )
+            for f in self.findings
+        ]
+        shown = [(address, c.name) for c in self.gallery.classes[:4] for address in c.most[:3]]
+        head = ("representation", "readable", "95 % interval", "chance", "verdict")
+        return str(notebook.paragraph(self.verdict) + notebook.table(head, rows) + notebook.pictures(shown))
+
+    def __repr__(self) -> str:
+        return f"Audit({len(self.findings)} representations of {self.rows} rows: {self.verdict!r})"

@@ -1,0 +1,85 @@
+"""What `evaluate` found on one split."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from unskew.core import notebook
+from unskew.core.errors import UserError, suggest
+from unskew.records.groups import Groups
+from unskew.records.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelFigures:
+    """Quality of a task with several labels per row."""
+
+    f1_macro: float
+    average_precision: float
+    label_intervals: dict[str, tuple[float, float]]
+    labels_judged: int
+    per_label: list[dict[str, Any]]  # figures of each label, and by bias value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """A judged run: accuracy by group, and the answers to whatever else was asked."""
+
+    run: str
+    split: str
+    on: str  # the source judged
+    selection: Mapping[str, Any]  # the rule that chose the weights, and the step
+    labels: Mapping[str, list[str]]  # used in training and for selection
+    aligned_rule: str
+    groups: Groups  # over all bias columns together
+    by_bias: Mapping[str, Groups]  # one bias column at a time, where there are several
+    label_figures: LabelFigures | None  # of a task with several labels per row
+    answers: Mapping[str, Any]  # by the question's key in the JSON
+    predictions: Table
+    data: Any  # the DataSet judged
+    rows: Tensor  # sample ids judged
+
+    @property
+    def multi_label(self) -> bool:
+        return self.label_figures is not None
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The same as `json()`."""
+        return self.json()
+
+    def json(self) -> dict[str, Any]:
+        """The content of metrics-SPLIT.json: what the command prints with --json."""
+        about = {name: getattr(self, name) for name in ("run", "split", "on", "selection", "labels", "aligned_rule")}
+        several = {"by_bias": {name: g.json() for name, g in self.by_bias.items()}} if self.by_bias else {}
+        figures = {} if self.label_figures is None else {n: getattr(self.label_figures, n) for n in LabelFigures.__slots__}
+        return {**about, **self.groups.json(), **several, **figures, **self.answers}
+
+    def figure(self, name: str) -> float | None:
+        """A number of the JSON by its name: `plain`, or `leakage.model` inside a table; None if it is undefined.
+
+        Leakage that was read at another F1 than the model's compares nothing.
+        """
+        if name in self.incomparable():
+            return None
+        table: Any = self.json()
+        for part in name.split("."):
+            if not isinstance(table, Mapping) or part not in table:
+                raise UserError(f"there is no figure {name!r}{suggest(part, table if isinstance(table, Mapping) else [])}")
+            table = table[part]
+        return None if table is None else float(table)
+
+    def incomparable(self) -> dict[str, str]:
+        """Figures that say nothing here, and why."""
+        note = self.answers.get("leakage", {}).get("note", "")
+        return dict.fromkeys(("leakage.amplification", "leakage.dataset_at_f1"), note) if note else {}
+
+    def _repr_html_(self) -> str:
+        rule = f"{self.selection['rule']} (step {self.selection['step']})"
+        about = notebook.facts(self.run, {"judged on": self.on, "split": self.split, "selected by": rule})
+        return str(about) + self.groups._repr_html_()
+
+    def __repr__(self) -> str:
+        return f"Evaluation({self.run!r} on {self.split}: {self.groups!r})"

@@ -1,0 +1,144 @@
+"""Accuracy by (class, bias) group, its named averages, and figures with their intervals."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unskew.core import notebook
+
+SMALL_GROUP = 30  # a group with fewer rows is marked wherever it is shown
+AVERAGES = ("plain", "class_balanced", "group_mean", "worst_group", "aligned", "conflicting", "unbiased")  # of Groups
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One (class, bias) group: how many rows, how many right, and how sure that is."""
+
+    y: int  # class code
+    bias: tuple[int, ...]  # code of each bias attribute
+    n: int
+    correct: float  # rows right; a fraction of a row in a multi-label task
+    low: float  # 95 % Wilson interval of the accuracy
+    high: float
+    aligned: bool | None  # does the bias point to this class in training; None if there is no bias
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.n if self.n else math.nan
+
+    @property
+    def small(self) -> bool:
+        return self.n < SMALL_GROUP
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure, its interval, the rows behind it and, where it is undefined, the reason."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    reason: str = ""
+
+    def json(self) -> dict[str, Any]:
+        return {"value": self.value, "low": self.low, "high": self.high, "n": self.n, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Accuracy by (class, bias) group. Every average of it has a name of its own."""
+
+    cells: tuple[Cell, ...]
+    classes: tuple[str, ...]
+    bias_names: tuple[str, ...]
+    bias_values: tuple[tuple[str, ...], ...]
+    plain: Estimate  # over rows
+    class_balanced: Estimate  # mean over classes
+    group_mean: Estimate  # mean over groups that have rows
+    worst_group: Estimate  # lowest group of at least SMALL_GROUP rows
+    aligned: Estimate  # rows whose bias points to their class
+    conflicting: Estimate  # rows whose bias points elsewhere
+    unbiased: Estimate  # mean over groups of more than 10 rows (ReBias)
+    without_bias: int = 0  # rows left out of the groups because a bias value is missing
+
+    def matrix(self, what: str = "accuracy") -> Tensor:
+        """(classes, values of the bias) of one bias attribute: accuracy or n; NaN where a group has no rows."""
+        if len(self.bias_names) != 1:
+            raise ValueError(f"a matrix needs one bias attribute, there are {len(self.bias_names)}")
+        fill = math.nan if what == "accuracy" else 0.0
+        table = torch.full((len(self.classes), len(self.bias_values[0])), fill, dtype=torch.float64)
+        for cell in self.cells:
+            table[cell.y, cell.bias[0]] = getattr(cell, what)
+        return table
+
+    @property
+    def n(self) -> Tensor:
+        return self.matrix("n").long()
+
+    @property
+    def biased(self) -> float:
+        return self.aligned.value
+
+    @property
+    def worst(self) -> float:
+        return self.worst_group.value
+
+    def __repr__(self) -> str:
+        shown = [f"{name} {100 * e.value:.1f} %" for name in AVERAGES if not math.isnan((e := getattr(self, name)).value)]
+        return f"Groups({len(self.cells)} groups of {self.plain.n} rows: {', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        estimates = [(name, getattr(self, name)) for name in AVERAGES]
+        averages = [(name, notebook.percent(e.value), _span(e), e.n) for name, e in estimates]
+        cells = sorted(self.cells, key=lambda c: c.accuracy)[:20]
+        groups = [
+            (
+                self.classes[c.y],
+                _named(self.bias_values, c.bias) or "",
+                c.n,
+                notebook.percent(c.accuracy),
+                "yes" if c.aligned else "",
+            )
+            for c in cells
+        ]
+        lowest = notebook.table(("class", "bias", "n", "accuracy", "aligned"), groups)
+        return str(notebook.table(("average", "accuracy", "95 % interval", "n"), averages) + lowest)
+
+    def json(self) -> dict[str, Any]:
+        """The JSON of `unskew evaluate`: fractions of one."""
+        estimates: dict[str, Estimate] = {name: getattr(self, name) for name in AVERAGES}
+        return {
+            **{name: e.value for name, e in estimates.items()},
+            "intervals": {name: [e.low, e.high] for name, e in estimates.items()},
+            "rows": {name: e.n for name, e in estimates.items()},
+            "undefined": {name: e.reason for name, e in estimates.items() if e.reason},
+            "bias_columns": list(self.bias_names),
+            "without_bias": self.without_bias,
+            "groups": [
+                {
+                    "y": self.classes[c.y],
+                    "bias": _named(self.bias_values, c.bias),
+                    "n": c.n,
+                    "accuracy": c.accuracy,
+                    "low": c.low,
+                    "high": c.high,
+                    "aligned": c.aligned,
+                    "small": c.small,
+                }
+                for c in self.cells
+            ],
+        }
+
+
+def _span(e: Estimate) -> str:
+    return e.reason or f"{notebook.percent(e.low)} to {notebook.percent(e.high)}"
+
+
+def _named(values: Sequence[Sequence[str]], codes: Sequence[int]) -> str | list[str] | None:
+    names = [v[c] for v, c in zip(values, codes, strict=True)]
+    return None if not names else names[0] if len(names) == 1 else names

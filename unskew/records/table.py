@@ -1,0 +1,66 @@
+"""Named columns for samples: a bias score, a weight and a prediction are the same kind of thing."""
+
+import io
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from unskew.core.errors import UserError
+from unskew.core.files import replacing
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Named columns for samples: a bias score, a weight and a prediction are the same kind of thing."""
+
+    frame: pl.DataFrame  # has the column `index`: sample ids, each once
+    made_by: dict[str, Any] = field(default_factory=dict)  # name, settings, fingerprint of the source
+
+    def __post_init__(self) -> None:
+        if "index" not in self.frame.columns:
+            raise UserError(f"a table needs the column 'index', got {', '.join(self.frame.columns)}")
+        if not self.frame["index"].dtype.is_integer():
+            raise UserError(f"the column 'index' must hold whole numbers, this one holds {self.frame['index'].dtype}")
+        if self.frame["index"].n_unique() != len(self.frame):
+            raise UserError("a table has each sample id once, this one repeats some")
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def index(self) -> Tensor:
+        return torch.from_numpy(self.frame["index"].to_numpy().astype("int64", copy=True))
+
+    def column(self, name: str) -> Tensor:
+        """A numeric column as a tensor; a list column becomes a matrix."""
+        if name not in self.frame.columns:
+            raise UserError(f"the table has no column {name!r}; it has {', '.join(self.frame.columns)}")
+        series = self.frame[name]
+        if series.dtype == pl.List or isinstance(series.dtype, (pl.List, pl.Array)):
+            width = 0 if series.is_empty() else len(series[0])
+            return torch.from_numpy(series.explode().to_numpy().copy()).reshape(len(series), width)
+        if not (series.dtype.is_numeric() or series.dtype == pl.Boolean):
+            raise UserError(f"column {name!r} must hold numbers, it holds {series.dtype}")
+        return torch.from_numpy(series.to_numpy().copy())
+
+    def save(self, path: Path) -> None:
+        packed = io.BytesIO()
+        self.frame.write_parquet(packed, metadata={"unskew": json.dumps(self.made_by)})
+        with replacing(path) as part:
+            part.write_bytes(packed.getbuffer())  # a full disk is then an OSError like any other
+
+    @classmethod
+    def read(cls, path: Path) -> "Table":
+        try:
+            frame = pl.read_parquet(path)
+            made_by = json.loads(pl.read_parquet_metadata(path).get("unskew", "{}"))
+        except FileNotFoundError:
+            raise UserError(f"no table {str(path)!r}") from None
+        except (pl.exceptions.PolarsError, OSError, json.JSONDecodeError) as error:
+            raise UserError(f"{str(path)!r} is not a Parquet table: {error}") from None
+        return cls(frame, made_by)

@@ -1,0 +1,156 @@
+r"""aflite: drop the rows that many small linear classifiers get right without having seen them.
+
+.. math::
+    \mathrm{score}_i = \frac{\#\{\text{rounds' models that predict } y_i \text{ while } i \text{ was held out}\}}
+                            {\#\{\text{models that held } i \text{ out}\}}, \qquad
+    S \leftarrow S \setminus \text{the at most } k \text{ rows with the highest score} \ge \tau
+
+until fewer than k rows go, or `size` rows are left.
+
+===  ==================  ============================================================================
+m    models              classifiers of a round, each on its own random part of the rows that are left
+t    train               share of these rows a classifier is fitted on
+k    slice               most rows dropped in a round, as a share of all rows
+tau  tau                 smallest score of a row that is dropped
+n    size                share of the rows at which the filter stops
+===  ==================  ============================================================================
+
+All m classifiers of a round are one batched softmax regression: one pass over the rows serves all of them.
+
+Source: Le Bras et al., "Adversarial filters of dataset biases", ICML 2020, algorithm 1 (m = 64, tau = 0.75).
+Differs: t, k and n are shares, since the published numbers belong to sets of a million rows; a row that no model held out has score 0.
+The regressions have the weight decay of
+scikit-learn's default. Without `phi` the features are the last layer of a network trained
+plainly on the same rows.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from unskew.core import checkpoint, progress
+from unskew.core.config import whole_names
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
+from unskew.repairs._contract import Outcome, Use, Work, one_class_per_row, unit_columns
+from unskew.stats.groups import tensor_of
+from unskew.stats.select import check_kept
+from unskew.stats.softmax import fit_softmax
+
+SPLITS = ("train",)
+METHOD = "erm"
+TRAIN = {"train.epochs": 10, "select.every": "10 epochs"}
+TOLERANCE = 1e-3  # relative gain of a step at which a classifier is done
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    phi: tuple[str, ...] = ()  # representations; none: the last layer of a network
+    run: str = ""  # a finished run whose last layer is used; none: one is trained with erm
+    models: int = 64
+    train: float = 0.5
+    slice: float = 0.05
+    tau: float = 0.75
+    size: float = 0.2
+    decay: float | None = None  # weight decay of the classifiers; none: one over the rows of a fit
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "phi", whole_names(self.phi))
+        if (
+            self.models < 1
+            or not 0 < self.train < 1
+            or not 0 < self.slice <= 1
+            or not 0 <= self.tau <= 1
+            or not 0 < self.size <= 1
+        ):
+            raise UserError("aflite: models at least 1; train, slice and size in (0, 1); tau in [0, 1]")
+        if self.decay is not None and self.decay < 0:
+            raise UserError("aflite: decay must not be negative")
+
+
+def use(cfg: Config) -> Use:
+    return "keep"
+
+
+def apply(work: Work, cfg: Config) -> Outcome:
+    data = work.data
+    one_class_per_row(data, "aflite")
+    index, features = work.features(cfg.phi) if cfg.phi else work.layer(cfg.run, METHOD)
+    kept, score, rounds = aflite(
+        features, data.y[index], models=cfg.models, train=cfg.train, slice=cfg.slice, tau=cfg.tau, size=cfg.size,
+        decay=cfg.decay, seed=work.seed, state=work.state,
+    )  # fmt: skip
+    check_kept(kept, data.y[index], data.classes, f"tau={cfg.tau:g} size={cfg.size:g}")
+    weight = torch.zeros(len(index))
+    weight[kept] = 1
+    return Outcome(index, weight, score, figures={"rounds": rounds}, representations=cfg.phi)
+
+
+def aflite(
+    features: Tensor,
+    y: Tensor,
+    *,
+    models: int = 64,
+    train: float = 0.5,
+    slice: float = 0.05,
+    tau: float = 0.75,
+    size: float = 0.2,
+    decay: float | None = None,
+    seed: int = 0,
+    state: Path | None = None,
+) -> tuple[Tensor, Tensor, int]:
+    """(positions of the rows kept, last score of every row, rounds made)."""
+    x, y = torch.as_tensor(features), tensor_of(y, "labels").long()
+    if len(x) != len(y) or not len(y):
+        raise UserError(f"{len(x)} rows of features for {len(y)} labels")
+    if int(y.min()) < 0:
+        raise UserError(f"labels must be class codes from 0 on, row {int(y.argmin())} has {int(y.min())}")
+    if not bool(torch.isfinite(x).all()):
+        raise UserError("features have NaN or infinity")
+    x = unit_columns(x.reshape(len(x), -1)).float()
+    x = torch.cat([x.new_ones(len(x), 1), x], 1)
+    kept, score, rounds = torch.arange(len(y)), torch.zeros(len(y), dtype=torch.float64), 0
+    if state is not None and state.is_file():
+        tensors, facts = checkpoint.read(state)
+        kept, score, rounds = tensors["kept"], tensors["score"], facts["rounds"]
+        progress.say(f"resuming at round {rounds}")
+    most, least = max(1, round(slice * len(y))), round(size * len(y))
+    with progress.bar("aflite rounds", -(-(len(y) - least) // most), rounds) as advance:
+        while len(kept) > least and int(y[kept].bincount().count_nonzero()) > 1:
+            score[kept] = predictability(x[kept], y[kept], models, train, decay, stream(seed, "aflite", rounds))
+            order = kept[score[kept].argsort(descending=True, stable=True)]
+            gone = order[: min(most, len(kept) - least)]
+            gone = gone[score[gone] >= tau]
+            kept = kept[~torch.isin(kept, gone)]
+            rounds += 1
+            advance(1, f"{len(kept)} rows left")
+            if len(gone) < most:
+                break
+            if state is not None:
+                checkpoint.save(state, {"kept": kept, "score": score}, {"rounds": rounds})
+    return kept, score, rounds
+
+
+def predictability(x: Tensor, y: Tensor, models: int, train: float, decay: float | None, generator: torch.Generator) -> Tensor:
+    """The share of `models` that get a row right while it was held out; 0 where none held it out. x begins with ones."""
+    size = min(len(y) - 1, max(2, round(train * len(y))))
+    inside = torch.stack([torch.randperm(len(y), generator=generator) < size for _ in range(models)], 1)  # (n, m)
+    strength = 1 / size if decay is None else decay
+    # The scores need the predictions, not the last digit of the loss.
+    w = fit_softmax(
+        x,
+        y[:, None].expand(-1, models),
+        inside.to(x.dtype) / size,
+        (strength,),
+        int(y.max()) + 1,
+        tolerance=TOLERANCE,
+        iterations=100,
+    )[0]  # (m, D, C)
+    right = torch.zeros(len(y), models, dtype=torch.bool)
+    flat = w.permute(1, 0, 2).reshape(x.shape[1], -1)
+    for rows in torch.split(torch.arange(len(y)), max(1, 8_000_000 // flat.shape[1])):
+        right[rows] = (x[rows] @ flat).view(len(rows), models, -1).argmax(2) == y[rows][:, None]
+    held = ~inside
+    return (right & held).sum(1).double() / held.sum(1).clamp(min=1)

@@ -1,0 +1,260 @@
+r"""repair: sample weights that leave as little as possible to be read from a representation.
+
+.. math::
+    \min_w \max_\theta V(w, \theta), \qquad
+    V = 1 - \frac{\sum_i w_i \log P_\theta(y_i \mid \phi(x_i))}{\sum_i w_i \log p_{y_i}}, \qquad
+    p_c = \frac{\sum_{i: y_i = c} w_i}{\sum_i w_i}, \qquad w_i = \sigma(\omega_i)
+
+=========  =====================  =====================================================================================
+phi        `phi`                  any representation by name, several side by side; colour for images
+theta      lr_estimator           linear softmax, SGD with momentum
+omega      lr_weights             one number per row, plain SGD, starts at 0 (w = 0.5)
+w          column `score`         in (0, 1); low: the representation gives the row's class away
+kept rows  strategy               threshold (w >= 0.5), rank, class_rank (top half, of each class), sample (with chance w), uniform
+=========  =====================  =====================================================================================
+
+A step is the exact gradient of V on a batch but costs O(batch) and one elementwise pass. Write A = -sum_B w_i log P_i and
+E = -sum_B w_i log p_{y_i}; the factor 1 / mean(w) of the mini-batch form cancels in V = 1 - A / E. With S_c the sum of the weights of
+class c over all rows, S their sum, W_c and W the same over the batch, log p_c = log S_c - log S gives
+
+.. math::
+    \frac{\partial V}{\partial w_j} =
+    \underbrace{\frac{A}{E^2} \Big( \frac{W}{S} - \frac{W_{y_j}}{S_{y_j}} \Big)}_{\text{every row: one number per class}}
+    + \underbrace{[j \in B] \Big( \frac{\log P_j}{E} - \frac{A}{E^2} \log p_{y_j} \Big)}_{\text{rows of the batch}}, \qquad
+    \frac{\partial V}{\partial \omega_j} = \frac{\partial V}{\partial w_j} w_j (1 - w_j)
+
+Source: Li and Vasconcelos, "REPAIR: removing representation bias by dataset resampling", CVPR 2019, equations 8 to 12, section 3.4.
+Differs: nothing in the steps of the released code (theta first, omega with the risk from before that step, momentum 0.9 that the
+paper does not mention). Threshold keeps w >= 0.5 as in the paper (code: >). Features other than `color:kind=max` are standardised
+(`scale`), since one learning rate must serve all. The default strategy is sample, which keeps what the weights mean: where the bias has
+a few values, threshold keeps only the rows that contradict it, so that it tells the class again, the other way round; and threshold
+and rank can empty a class, which is an error. Train, val and test rows are weighted together, as in the paper, where the test rows
+were drawn like the training rows (`test_biased`, or taken from them); a test split of its own is left alone unless `--splits` names it.
+The paper's two schedules are 200 epochs at 10 (MNIST) and 20,000 steps at 1e-3 |D| (video): a row's weight moves about as far in
+both. `schedule=auto` takes the first where 200 epochs are 20,000 to 200,000 steps, else the second: in a small set 200
+epochs are too few steps for the estimator to learn anything, and weights against one that knows nothing mean nothing. Bias
+before and after is measured on rows the reader was not fitted on.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unskew.core import checkpoint, progress
+from unskew.core.config import whole_names
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
+from unskew.repairs._contract import Outcome, Use, Work, one_class_per_row, unit_columns
+from unskew.stats.groups import tensor_of
+from unskew.stats.select import check_kept, select
+
+SPLITS = ("train", "val", "test")
+SAVE_SECONDS = 10.0
+STEPS = 20_000  # of the schedule for video
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    phi: tuple[str, ...] = ()  # representations; none: colour for images, the vector itself for vectors
+    strategy: Literal["threshold", "rank", "class_rank", "sample", "uniform", "weights"] = "sample"  # weights: all rows, weighted
+    keep: float = 0.5  # share of the rows, for rank, class_rank and uniform
+    threshold: float = 0.5
+    schedule: Literal["auto", "mnist", "video"] = "auto"  # the paper's two; auto: by the number of rows
+    epochs: int | None = None  # none: the schedule's, 200 or as many as make 20,000 steps
+    batch: int = 128
+    lr_estimator: float = 1e-3
+    momentum: float = 0.9
+    lr_weights: float | None = None  # none: the schedule's, 10 or 1e-3 times the number of rows
+    scale: Literal["auto", "none", "unit"] = "auto"  # auto: as they are for color:kind=max, else standardised
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "phi", whole_names(self.phi))
+        if (self.epochs or 0) < 0 or self.batch < 1 or not 0 <= self.momentum < 1 or not 0 < self.keep <= 1:
+            raise UserError("repair: epochs must not be negative, batch at least 1, momentum in [0, 1), keep in (0, 1]")
+        if self.lr_estimator <= 0 or (self.lr_weights is not None and self.lr_weights <= 0):
+            raise UserError("repair: lr_estimator and lr_weights must be above 0")
+
+
+def use(cfg: Config) -> Use:
+    return "chance" if cfg.strategy == "weights" else "keep"
+
+
+def apply(work: Work, cfg: Config) -> Outcome:
+    data = work.data
+    one_class_per_row(data, "repair")
+    names = list(cfg.phi) or work.default_features()
+    index, features = work.features(names)
+    y = data.y[index]
+    raw = cfg.scale == "none" or (cfg.scale == "auto" and all(n in ("color", "color:kind=max") for n in names))
+    epochs, lr_weights = schedule_for(len(y), cfg)
+    with progress.bar("repair", epochs) as advance:
+        w = repair_weights(
+            features if raw else unit_columns(features), y, epochs=epochs, batch=cfg.batch, lr_estimator=cfg.lr_estimator,
+            momentum=cfg.momentum, lr_weights=lr_weights, seed=work.seed, state=work.state, advance=advance,
+        )  # fmt: skip
+    if cfg.strategy == "weights":
+        return Outcome(index, w, w, representations=tuple(names))
+    kept = select(w, y, cfg.strategy, threshold=cfg.threshold, keep=cfg.keep, seed=work.seed)
+    number = f"threshold={cfg.threshold:g}" if cfg.strategy == "threshold" else f"keep={cfg.keep:g}"
+    check_kept(kept, y, data.classes, f"strategy={cfg.strategy} {number if cfg.strategy != 'sample' else ''}".strip())
+    weight = torch.zeros_like(w)
+    weight[kept] = 1
+    return Outcome(index, weight, w, representations=tuple(names))
+
+
+def schedule_for(rows: int, cfg: Config) -> tuple[int, float]:
+    """Epochs and learning rate of the weights for so many rows.
+
+    >>> schedule_for(70_000, Config()), schedule_for(1_280, Config()), schedule_for(1_280, Config(epochs=5))
+    ((200, 10.0), (2000, 1.28), (5, 1.28))
+    """
+    per_epoch = -(-rows // cfg.batch)
+    mnist = cfg.schedule == "mnist" or (cfg.schedule == "auto" and STEPS <= 200 * per_epoch <= 10 * STEPS)
+    epochs, rate = (200, 10.0) if mnist else (max(1, round(STEPS / per_epoch)), 1e-3 * rows)
+    return epochs if cfg.epochs is None else cfg.epochs, rate if cfg.lr_weights is None else cfg.lr_weights
+
+
+def repair_weights(
+    features: Tensor,
+    y: Tensor,
+    *,
+    epochs: int = 200,
+    batch: int = 128,
+    lr_estimator: float = 1e-3,
+    momentum: float = 0.9,
+    lr_weights: float | None = 10.0,
+    seed: int = 0,
+    state: Path | None = None,
+    advance: Callable[[int, str], None] | None = None,
+) -> Tensor:
+    """A weight in (0, 1) for every row; `state` names a file to go on from and to keep the game in while it runs.
+
+    >>> y = torch.tensor([0, 1]).repeat(200)
+    >>> z = torch.where(torch.arange(400) < 380, y, 1 - y).float()[:, None]  # 5 % of the rows contradict the feature
+    >>> w = repair_weights(z, y, epochs=40, lr_estimator=0.1)
+    >>> bool(w[380:].min() > w[:380].max())
+    True
+    """
+    features, y = torch.as_tensor(features), tensor_of(y, "labels").long()
+    if len(features) != len(y) or not len(y):
+        raise UserError(f"{len(features)} rows of features for {len(y)} labels")
+    features = features.reshape(len(features), -1) if features.ndim > 1 else features[:, None]
+    if not bool(torch.isfinite(features).all()):
+        row = int((~torch.isfinite(features)).any(1).nonzero()[0])
+        raise UserError(f"features have NaN or infinity; the first is row {row}")
+    if not features.dtype.is_floating_point:
+        features = features.float()
+    codes, y = torch.unique(y, return_inverse=True)
+    if len(codes) < 2:
+        raise UserError(f"one class only in {len(y)} rows: there is nothing to predict")
+    game = Game(features, y, lr_estimator, momentum, 1e-3 * len(y) if lr_weights is None else lr_weights, seed)
+    epoch = game.load(state) if state is not None else 0
+    if advance and epoch:
+        advance(epoch, "")
+    saved = time.monotonic()
+    while epoch < epochs:
+        value = game.epoch(batch, stream(seed, "repair", epoch))
+        epoch += 1
+        if advance:
+            advance(1, f"readable {value:.3f}")
+        if state is not None and epoch < epochs and time.monotonic() - saved > SAVE_SECONDS:
+            game.save(state, epoch)
+            saved = time.monotonic()
+    weights = game.weights()
+    if not bool(torch.isfinite(weights).all()):
+        raise UserError(
+            f"repair: the weights left the numbers (the rarest class has {int(y.bincount().min())} of {len(y)} rows); "
+            f"lower lr_weights, for so many rows to {1e-3 * len(y):.2g} or less, or raise lr_estimator or the number of epochs"
+        )
+    return weights
+
+
+class Game:
+    """The two players. Weights live in a matrix with one class per line, so that a number per class reaches all of its rows at once.
+
+    A class with many rows has several lines of equal length; the ends are padded with omega = -inf, that is w = 0, which no step moves.
+    """
+
+    def __init__(self, z: Tensor, y: Tensor, lr_estimator: float, momentum: float, lr_weights: float, seed: int) -> None:
+        self.z, self.y = z, y
+        self.lr_estimator, self.momentum, self.lr_weights = lr_estimator, momentum, lr_weights
+        self.classes = int(y.max()) + 1
+        length = -(-len(y) // self.classes)
+        order = y.argsort(stable=True)
+        counts = y.bincount(minlength=self.classes)
+        lines = -(-counts // length)  # of each class
+        self.line_class = torch.repeat_interleave(torch.arange(self.classes), lines)
+        first_line = lines.cumsum(0) - lines
+        rank = torch.arange(len(y)) - (counts.cumsum(0) - counts)[y[order]]  # place of a row within its class
+        self.place = torch.empty_like(y)  # of each row in the flat matrix
+        self.place[order] = first_line[y[order]] * length + rank
+        self.omega = z.new_full((len(self.line_class) * length,), -torch.inf)
+        self.omega[self.place] = 0
+        self.omega = self.omega.view(-1, length)
+        self.w = self.omega.sigmoid()
+        self.slope = torch.empty_like(self.w)
+        bound = z.shape[1] ** -0.5
+        generator = stream(seed, "repair", "estimator")
+        drawn = torch.rand(z.shape[1] + 1, self.classes, generator=generator, dtype=torch.float64)
+        self.theta = ((2 * drawn - 1) * bound).to(z)
+        self.speed = torch.zeros_like(self.theta)
+        self.z1 = torch.cat([z, z.new_ones(len(z), 1)], 1)
+
+    def weights(self) -> Tensor:
+        return self.w.view(-1)[self.place].clone()
+
+    def epoch(self, batch: int, generator: torch.Generator) -> float:
+        """All rows once; the mean of V over the batches."""
+        order = torch.randperm(len(self.y), generator=generator)
+        z, y, place = self.z1[order], self.y[order], self.place[order]
+        total = z.new_zeros(())
+        for start in range(0, len(y), batch):
+            part = slice(start, start + batch)
+            total += self.step(z[part], y[part], place[part])
+        return float(total) * batch / len(y)
+
+    def step(self, z: Tensor, y: Tensor, place: Tensor) -> Tensor:
+        flat = self.w.view(-1)
+        w = flat[place]
+        by_class = w.new_zeros(self.classes).index_add_(0, self.line_class, self.w.sum(1))  # S_c
+        total = by_class.sum()  # S
+        log_prior = (by_class / total).log()
+        log_p = F.log_softmax(z @ self.theta, 1)
+        ce = -log_p.gather(1, y[:, None]).squeeze(1)
+        surprise = -log_prior[y]
+        risk, entropy = w @ ce, w @ surprise  # A, E
+        # theta: descent on mean_B(w / mean(w) * ce), on the weights from before.
+        error = log_p.exp_()
+        error.scatter_add_(1, y[:, None], error.new_full((len(y), 1), -1.0))
+        error *= (w * (len(self.y) / len(y) / total))[:, None]
+        self.speed.mul_(self.momentum).addmm_(z.T, error)
+        self.theta.sub_(self.speed, alpha=self.lr_estimator)
+        # omega: one number per class for every row, and the batch's own part.
+        ratio = risk / entropy.square()
+        in_batch = w.new_zeros(self.classes).index_add_(0, y, w)  # W_c
+        per_class = ratio * (in_batch.sum() / total - in_batch / by_class)
+        torch.addcmul(self.w, self.w, self.w, value=-1, out=self.slope)  # w (1 - w)
+        own = (ratio * surprise - ce / entropy) * self.slope.view(-1)[place]
+        self.omega.addcmul_(self.slope, per_class[self.line_class][:, None], value=-self.lr_weights)
+        self.omega.view(-1).index_add_(0, place, own, alpha=-self.lr_weights)
+        torch.sigmoid(self.omega, out=self.w)
+        return 1 - risk / entropy
+
+    def save(self, path: Path, epoch: int) -> None:
+        checkpoint.save(path, {"omega": self.omega, "theta": self.theta, "speed": self.speed}, {"epoch": epoch})
+
+    def load(self, path: Path) -> int:
+        if not path.is_file():
+            return 0
+        tensors, facts = checkpoint.read(path)
+        self.omega, self.theta, self.speed = tensors["omega"], tensors["theta"], tensors["speed"]
+        self.w = self.omega.sigmoid()
+        epoch: int = facts["epoch"]
+        progress.say(f"resuming at epoch {epoch}")
+        return epoch

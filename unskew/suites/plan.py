@@ -1,0 +1,273 @@
+"""The runs of a suite at a scale, each with its settings, all checked down to the last key before anything starts."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from unskew.core import config, registry
+from unskew.core.errors import UserError, suggest
+from unskew.core.settings import Settings, without
+from unskew.data.reading import DataConfig
+from unskew.data.sets import _contract as sets
+from unskew.data.sources import pieces
+from unskew.evaluation._contract import questions
+from unskew.features import spec
+from unskew.measure.bias_dependency import check_rates
+from unskew.suites.reader import Suite, Task, argument
+from unskew.training.settings import check_training, repair_settings
+
+
+def plan(
+    suite: Suite,
+    scale: str,
+    *,
+    seeds: int | str = 0,
+    only: Iterable[str] = (),
+    extra: dict[str, str] | None = None,
+    roots: dict[str, str] | None = None,
+) -> list[Task]:
+    """Every run of the suite at a scale, shared ones first. Settings are checked here, down to the last key.
+
+    `roots` say where real sets lie on disk: values of the scale's vars.
+    """
+    scales = suite.part("scale")
+    if scale not in scales:
+        raise UserError(f"{suite.name} has no scale {scale!r}{suggest(scale, scales)}")
+    chosen = scales[scale]
+    for name in roots or {}:
+        if name not in chosen.get("vars", {}):
+            raise UserError(f"--root {name}=...: {suite.name} at scale {scale} has {', '.join(chosen.get('vars', {})) or 'none'}")
+    asked_seeds = _seeds(seeds) or range(int(chosen.get("seeds", suite.table.get("seeds", 1))))
+    asked = _only(suite, list(only), "--only")
+    try:
+        usual = _only(suite, [str(word) for word in chosen.get("only", [])], "only")
+    except UserError as error:
+        raise suite.wrong(str(error), f"[scale.{scale}", "only") from None
+    wanted = {kind: asked[kind] or usual[kind] for kind in asked}  # a method asked for leaves the scale's data sets as they are
+    tasks: list[Task] = []
+    for data, entry in suite.part("data").items():
+        if wanted["data"] and data not in wanted["data"]:
+            continue
+        for at in [str(a) for a in entry.get("at", {"": ""})]:
+            if wanted["at"] and at not in wanted["at"]:
+                continue
+            for seed in asked_seeds:
+                tasks += _runs(suite, scale, data, at, seed, wanted["method"], extra or {}, roots or {})
+    if not tasks:
+        raise UserError(f"{suite.name}: nothing is left to run")
+    ids: set[str] = set()
+    for task in tasks:
+        if task.id in ids:
+            raise suite.wrong(f"two runs would be called {task.id}; give one of them another name", f".{task.name}]")
+        ids.add(task.id)
+    _check(suite, scale, tasks, extra or {})
+    return tasks
+
+
+def _seeds(asked: int | str) -> range:
+    """3: seeds 0 to 2; "1..2": these; 0: none named."""
+    first, dots, last = str(asked).partition("..")
+    if not first.isdecimal() or (dots and not (last.isdecimal() and int(last) >= int(first))):
+        raise UserError(f"--seeds {asked}: must be how many (3) or which (1..2)")
+    return range(int(first), int(last) + 1) if dots else range(int(first))
+
+
+def _only(suite: Suite, words: list[str], said: str) -> dict[str, set[str]]:
+    """`erm`, `colored-mnist`, `0.99` sorted into methods, data sets and values of at."""
+    places = {"data": set(suite.part("data")), "method": set(suite.part("method"))}
+    places["at"] = {str(a) for e in suite.part("data").values() for a in e.get("at", {})}
+    found: dict[str, set[str]] = {kind: set() for kind in places}
+    for word in words:
+        kinds = [kind for kind, known in places.items() if word in known]
+        if not kinds:
+            raise UserError(
+                f"{said} {word}: {suite.name} has no such method, data set or setting{suggest(word, set().union(*places.values()))}"
+            )
+        found[kinds[0]].add(word)
+    return found
+
+
+def _runs(
+    suite: Suite, scale: str, data: str, at: str, seed: int, methods: set[str], extra: dict[str, str], roots: dict[str, str]
+) -> list[Task]:
+    entry, chosen = suite.part("data")[data], suite.part("scale")[scale]
+    values = {k: str(v) for k, v in chosen.get("vars", {}).items()} | roots | {"at": at, "seed": str(seed)}
+    values["model"] = str(entry.get("model", ""))
+    for _ in range(2):  # a var may name another, and that one {seed} or {at}
+        values = {k: _filled(suite, v, values, "vars") for k, v in values.items()}
+    for name in chosen.get("vars", {}):
+        if "{" in values[name]:
+            raise suite.wrong(f"{name} names vars that name others in turn, or each other", f"[scale.{scale}", "vars")
+    where = "-".join(filter(None, (data, at, f"s{seed}")))
+    common = (
+        ({"leakage": True} if suite.table.get("leakage") else {}) | suite.table.get("evaluate", {}) | chosen.get("evaluate", {})
+    )
+    tasks: list[Task] = []
+    paths: dict[str, str] = {}
+    used = {n: e for n, e in suite.part("method").items() if not methods or n in methods}
+    tables = [extra, *(table for n in used for table, _ in _layers(suite, scale, data, "method", n))]
+    asked = " ".join(v for table in tables for v in table.values())
+    for kind, entries in (("shared", suite.part("shared")), ("method", used)):
+        for name, own in entries.items():
+            if kind == "shared" and f"{{shared.{name}}}" not in asked:
+                continue
+            settings = {k: v for table, _ in _layers(suite, scale, data, kind, name) for k, v in table.items()} | extra
+            for named in re.findall(r"\{shared\.([^}]*)\}", " ".join(settings.values())):
+                where_named = (f"[{kind}.{name}", f"{{shared.{named}}}")
+                if named not in suite.part("shared"):
+                    raise suite.wrong(f"there is no [shared.{named}]{suggest(named, suite.part('shared'))}", *where_named)
+                if kind == "shared":
+                    raise suite.wrong("a shared run cannot use another", *where_named)
+            needs = tuple(paths[n] for n in paths if any(f"{{shared.{n}}}" in str(v) for v in settings.values()))
+            tag = f"{where}-{'shared-' if kind == 'shared' else ''}{name}"
+            asked_here = common | own.get("evaluate", {})
+            judging = {k: _filled(suite, v, values, "evaluate") if isinstance(v, str) else v for k, v in asked_here.items()}
+            task = Task(
+                id=tag, data=data, at=at, name=name, seed=seed,
+                source=_filled(suite, entry.get("source", ""), values, data),
+                method=str(own.get("method", name)), model=str(own.get("model", entry.get("model", ""))),
+                settings={k: v if "{shared." in v else _filled(suite, v, values, name) for k, v in settings.items()},
+                needs=needs, shared=kind == "shared", judging=judging, split=suite.table.get("split", "test"),
+                read_from=own.get("read_from", ""),
+            )  # fmt: skip
+            if kind == "shared":
+                paths[name] = tag
+            tasks.append(task)
+    return tasks
+
+
+def _layers(suite: Suite, scale: str, data: str, kind: str, name: str) -> list[tuple[dict[str, str], tuple[str, ...]]]:
+    """Settings of a run, from the weakest table to the strongest, each with the words that find it in the file."""
+    own, entry = suite.part(kind)[name], suite.part("data")[data]
+    return [
+        (_settings(suite.table), ("settings",)),
+        (_settings(entry), (f"[data.{data}",)),
+        (_settings(suite.part("scale")[scale]), (f"[scale.{scale}",)),
+        (_settings(own), (f"[{kind}.{name}",)),
+        (_settings(entry.get("scale", {}).get(scale, {})), (f"[data.{data}", scale)),
+        (_settings(own.get("scale", {}).get(scale, {})), (f"[{kind}.{name}", scale)),
+    ]
+
+
+def _settings(table: dict[str, Any]) -> dict[str, str]:
+    """Settings of a table, nested or dotted, as text."""
+    spread: dict[str, str] = {}
+
+    def walk(prefix: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                walk(f"{prefix}.{key}" if prefix else key, inner)
+        else:
+            spread[prefix] = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+    walk("", table.get("settings", {}))
+    return spread
+
+
+def _filled(suite: Suite, text: str, values: dict[str, str], where: str) -> str:
+    try:
+        return text.format(**values)
+    except KeyError as error:
+        raise suite.wrong(f"{text!r}: no value for {error}; there are {', '.join(values)}", where) from None
+    except (IndexError, ValueError, AttributeError, TypeError) as error:
+        raise suite.wrong(f"{text!r}: braces name a value, such as {{seed}} ({error})", where) from None
+
+
+def _check(suite: Suite, scale: str, tasks: list[Task], extra: dict[str, str]) -> None:
+    """Names, settings and budget of every task; data sets are asked for their settings, not made."""
+    done = set()
+    for task in tasks:
+        if "train.epochs" not in task.settings and "train.steps" not in task.settings:
+            raise suite.wrong(f"{task.id} has no budget: give train.epochs or train.steps", f".{task.name}]")
+        key = (task.source, task.method, task.model, tuple(sorted(task.settings.items())), str(task.judging))
+        if key in done:
+            continue
+        done.add(key)
+        try:
+            _check_source(task.source)
+        except UserError as error:
+            raise suite.wrong(f"{task.source}: {error}", f"[data.{task.data}") from None
+        _check_judging(suite, task)
+        try:
+            _check_run(task)
+        except UserError as error:
+            raise _blamed(suite, scale, task, extra, str(error)) from None
+
+
+def _blamed(suite: Suite, scale: str, task: Task, extra: dict[str, str], told: str) -> UserError:
+    """The error with the line of the table that the setting or network came from; a word of the command line has none."""
+    kind = "shared" if task.shared else "method"
+    for key in task.settings:
+        if re.search(rf"(?<![\w.])(method\.)?{re.escape(key)}(?![\w.])", told) is None:
+            continue
+        if key in extra:
+            return UserError(told)
+        for settings, header in reversed(_layers(suite, scale, task.data, kind, task.name)):
+            if key in settings:
+                return suite.wrong(told, *header, key.rpartition(".")[2])
+    if told.startswith("no model") and "model" not in suite.part(kind)[task.name]:
+        return suite.wrong(told, f"[data.{task.data}", "model")
+    return suite.wrong(told, f"[{kind}.{task.name}")
+
+
+def _check_source(source: str) -> None:
+    name, _, settings = source.partition(":")
+    if "/" in name or Path(name).exists():
+        if not Path(name).exists():
+            raise UserError("there is no such file or folder")
+        return
+    if Path(name).suffix in (".csv", ".parquet", ".jsonl", ".npz"):
+        raise UserError("there is no such file")
+    values = config.words(list(pieces(settings)))
+    config.build(DataConfig, {"noise": values.pop("noise")} if "noise" in values else {}, "data.")
+    config.build(sets.load(name).config, values)
+
+
+def check_on_disk(tasks: list[Task]) -> None:
+    """Real sets that are not whole on disk are told before the first run starts."""
+    for source in dict.fromkeys(task.source for task in tasks):
+        name, _, settings = source.partition(":")
+        if name.replace("_", "-") in registry.names("data"):
+            built_in = sets.load(name)
+            if built_in.listing is not None:
+                built_in.listing(config.build(built_in.config, config.words(list(pieces(settings)))))
+
+
+def _check_run(task: Task) -> None:
+    """Method and network, whatever is named there and wrong."""
+    name, settings = task.method, {k: v for k, v in task.settings.items() if "{shared." not in v}
+    if name == "dependency":
+        if not settings.get("phi"):
+            raise UserError("method dependency needs the setting phi: what the shortcut is read from")
+        spec(settings["phi"])
+        check_rates(config.numbers(settings.get("rates", "0.5"), "rates"))
+        weighing, rest = Settings.of(without(settings, ("phi", "rates"))).under("repair")
+        repair_settings("repair", weighing.own)
+        settings = rest.dotted()
+        name = "erm"
+    check_training(name, task.model, settings)
+
+
+def _check_judging(suite: Suite, task: Task) -> None:
+    """What is asked of evaluate, and cannot be answered."""
+    judging = task.judging
+    own = suite.part("method").get(task.name, {}).get("evaluate", {})
+
+    def wrong(text: str, key: str) -> UserError:
+        return suite.wrong(f"evaluate: {text}", *([f"[method.{task.name}"] if key in own else []), "evaluate", key)
+
+    for key, check in (("textures", spec), ("on", _check_source)):
+        try:
+            if judging.get(key):
+                check(judging[key])
+        except UserError as error:
+            raise wrong(f"{key} = {judging[key]!r}: {error}", key) from None
+    if judging.get("shared_classes") and not judging.get("on"):
+        raise wrong("shared_classes is for another source: name it with on", "shared_classes")
+    for question in questions():
+        given = {name: argument(name, judging[name]) for name in question.arguments if name in judging}
+        try:
+            question.options(**given)
+        except UserError as error:
+            raise wrong(str(error), next((name for name in given if name in own), next(iter(given)))) from None

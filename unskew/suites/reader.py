@@ -1,0 +1,381 @@
+"""A suite: which data sets, at which settings, by which methods, how long. Read from TOML and checked; `plan` makes runs of it.
+
+title = "..."                              # what the page is called
+published = "pgd_table1.csv"               # a file of suites/published, or beside the suite
+seeds = 3
+columns = { aligned = "major acc %" }      # a figure of evaluate's JSON = its name in the published table; or one of:
+                                           # `cost`: ratio of seconds; `repair.bias_after`: of the repair's JSON beside the run;
+                                           # `kept.clean_aligned`: training rows left, by true or wrong label and by their bias
+baseline = "erm"                           # costs are ratios to this method's
+split = "test"                             # judged
+evaluate = { temporal = true }             # what else evaluate is asked: leakage (attack), temporal, textures, on, shared_classes
+
+[settings]                                 # of every run, as on the command line
+[scale.small]                              # seeds, settings, vars, evaluate; `only` leaves out data sets or methods
+[data.NAME]                                # source with {at}, {seed} and vars; model, in settings {model}; settings; published
+at = { "0.99" = "|M|/|D|=99%" }            # values of {at} = their name in the published table
+[shared.NAME]                              # a run that methods use as {shared.NAME}: method, settings
+[method.NAME]                              # method (NAME if not given), settings, published, model; method = "dependency" is that
+                                           # command, with phi and rates among its settings, and columns name figures of its JSON
+evaluate = { noise = [1.0] }               # of this row, over the suite's and the scale's
+read_from = "leakage.randomisation.0"      # the part of that answer whose figures stand in the row, in place of the plain ones
+"""
+
+import dataclasses
+import io
+import json
+import re
+import tomllib
+import typing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from unskew.core import config, registry
+from unskew.core.errors import UserError, suggest
+from unskew.evaluation._contract import Question, questions
+from unskew.records import AVERAGES
+
+HERE = Path(__file__).parent
+TOP = {
+    *("title", "published", "seeds", "columns", "baseline", "split", "leakage", "evaluate"),
+    *("settings", "scale", "data", "shared", "method"),
+}
+TYPES: dict[str, tuple[type, ...]] = {
+    "title": (str,), "published": (str,), "seeds": (int,), "columns": (dict,), "baseline": (str,), "settings": (dict,),
+    "scale": (dict,), "data": (dict,), "shared": (dict,), "method": (dict,), "split": (str,), "leakage": (bool,),
+    "evaluate": (dict,), "vars": (dict,), "only": (list,), "source": (str,), "at": (dict,), "model": (str,), "published_at": (str,),
+    "read_from": (str,),
+}  # fmt: skip
+WORDS = {str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list", bool: "true or false"}
+FIGURES = {*AVERAGES, "f1_macro", "average_precision"}  # of evaluate's JSON, whatever it is asked
+COST = "cost"  # a column of this name is the ratio of seconds to the baseline's, not a figure of evaluate
+STAGES = {  # figures of what a run's repairs did, by the first part of the column's name
+    "repair": ("bias_before", "bias_after", "kept"),
+    "kept": ("clean_aligned", "clean_conflicting", "noisy_aligned", "noisy_conflicting"),
+}
+NUMBERS = {"beta", *(f"{part}.{name}" for part, names in STAGES.items() for name in names)}  # figures that are not shares
+KEYS = ("method", "dataset", "bias_setting", "metric", "mean")  # columns of a published table; std may come beside them
+PARTS = {
+    "scale": {"seeds", "settings", "vars", "only", "evaluate"},
+    "data": {"source", "model", "settings", "published", "at", "scale"},
+    "shared": {"method", "model", "settings", "scale"},
+    "method": {"method", "model", "settings", "published", "published_at", "scale", "evaluate", "read_from"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One run: everything that a worker needs to know."""
+
+    id: str
+    data: str
+    at: str
+    name: str  # of the method in the suite
+    seed: int
+    source: str
+    method: str
+    model: str
+    settings: dict[str, str]
+    needs: tuple[str, ...] = ()  # ids of shared runs
+    shared: bool = False
+    judging: dict[str, Any] = dataclasses.field(default_factory=dict)  # what evaluate is asked beside accuracy
+    split: str = "test"  # judged
+    read_from: str = ""  # the part of evaluate's answer whose figures are reported
+
+    def json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    path: Path
+    table: dict[str, Any]
+    text: str
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    def line(self, *words: str) -> int:
+        """The number of the first line after which all the words have come, for messages."""
+        left = [_whole(word) for word in words]
+        for number, line in enumerate(self.text.splitlines(), 1):
+            while left and left[0].search(line) and not line.lstrip().startswith("#"):
+                left.pop(0)
+            if not left:
+                return number
+        return 1
+
+    def wrong(self, text: str, *words: str) -> UserError:
+        return UserError(f"{self.path}:{self.line(*words)}: {text}")
+
+    def part(self, kind: str) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = self.table.get(kind, {})
+        return found
+
+    def published_text(self) -> str:
+        """The published table as it lies beside the suite or in the package; empty if the suite names none."""
+        named = str(self.table.get("published", ""))
+        if not named:
+            return ""
+        for folder in (self.path.parent, HERE / "published"):
+            if (folder / named).is_file():
+                return (folder / named).read_text(encoding="utf-8")
+        raise self.wrong(f"no published table {named!r} beside the suite or in the package", "published")
+
+    def published(self, text: str | None = None) -> pl.DataFrame | None:
+        """The same, or the given text, as a table that has what the report looks up."""
+        text = self.published_text() if text is None else text
+        if not self.table.get("published"):
+            return None
+        try:
+            table = pl.read_csv(io.StringIO(text), infer_schema=False)
+            numbers = [pl.col(k).cast(pl.Float64) for k in ("mean", "std") if k in table.columns]
+            return table.select(*KEYS, *(["std"] if "std" in table.columns else [])).with_columns(numbers)
+        except pl.exceptions.PolarsError as error:
+            told = str(error).strip().splitlines()[0] if str(error).strip() else "it is empty"
+            raise self.wrong(
+                f"published table {self.table['published']!r} must have the columns {', '.join(KEYS)}, mean in numbers: {told}",
+                "published",
+            ) from None
+
+
+def _whole(word: str) -> re.Pattern[str]:
+    """The word where it is no part of a longer one: `at`, not `data`."""
+    before, after = (r"(?<!\w)" if word[:1].isalnum() else ""), (r"(?!\w)" if word[-1:].isalnum() else "")
+    return re.compile(before + re.escape(word) + after)
+
+
+def read(named: str) -> Suite:
+    """A suite of the package by its name, or any TOML file."""
+    path = Path(named)
+    if path.suffix != ".toml":
+        known = registry.names("suites")
+        if named not in known:
+            raise UserError(f"no suite {named!r}{suggest(named, known)}; or name a TOML file")
+        path = HERE / f"{named}.toml"
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        table = tomllib.loads(text)
+    except OSError as error:
+        raise UserError(f"no suite {named!r}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not TOML: {error}") from None
+    suite = Suite(path, table, text)
+    _check_keys(suite)
+    return suite
+
+
+def _check_keys(suite: Suite) -> None:
+    for key, value in suite.table.items():
+        if key not in TOP:
+            raise suite.wrong(f"unknown entry {key!r}{suggest(key, TOP)}", key)
+        _check_type(suite, key, value, TYPES[key], key)
+    for kind in PARTS:
+        for name, entry in suite.part(kind).items():
+            _check_entry(suite, kind, name, entry)
+    _check_words(suite)
+    _check_evaluate(suite, suite.table)
+    for kind in ("scale", "method"):
+        for name, entry in suite.part(kind).items():
+            _check_evaluate(suite, entry, f"[{kind}.{name}")
+    for name, entry in suite.part("data").items():
+        if not entry.get("source"):
+            raise suite.wrong(f"[data.{name}] has no source", f"[data.{name}")
+    for kind in ("data", "method", "scale"):
+        if not suite.part(kind):
+            raise suite.wrong(f"a suite needs at least one [{kind}.NAME]")
+    if not suite.table.get("columns"):
+        raise suite.wrong("a suite needs columns: which figures of evaluate are reported")
+    _check_columns(suite)
+    for name, entry in suite.part("method").items():
+        _check_read_from(suite, name, entry)
+    baseline = suite.table.get("baseline", "")
+    if baseline and baseline not in suite.part("method"):
+        raise suite.wrong(f"baseline {baseline!r} is no method of the suite{suggest(baseline, suite.part('method'))}", "baseline")
+
+
+def _check_entry(suite: Suite, kind: str, name: str, entry: Any) -> None:
+    """`[data.NAME]`, `[method.NAME]` and so on: known keys, each of its type."""
+    if not isinstance(entry, dict):
+        raise suite.wrong(f"[{kind}.{name}] must be a table", name)
+    header = f"[{kind}.{name}"
+    for key in entry:
+        if key not in PARTS[kind]:
+            raise suite.wrong(f"{header}] has an unknown entry {key!r}{suggest(key, PARTS[kind])}", header, key)
+        _check_type(suite, key, entry[key], (str,) if key == "method" else TYPES[key], header, key)
+    if kind != "scale":
+        _check_name(suite, kind, name)
+        _check_scales(suite, kind, name, entry.get("scale", {}))
+
+
+def _check_evaluate(suite: Suite, table: dict[str, Any], *header: str) -> None:
+    """What a table asks evaluate for: known questions, with values of their types."""
+    hints = arguments()
+    for key, value in table.get("evaluate", {}).items():
+        words = (*header, "evaluate", key)
+        if key not in hints:
+            raise suite.wrong(f"evaluate has an unknown entry {key!r}{suggest(key, hints)}", *words)
+        _check_type(suite, f"evaluate.{key}", value, (_toml_type(hints[key]),), *words)
+        try:
+            argument(key, value)
+        except UserError as error:
+            raise suite.wrong(str(error), *words) from None
+
+
+def _check_name(suite: Suite, kind: str, name: str, *, at: bool = False) -> None:
+    """Names become parts of file names."""
+    if re.fullmatch(r"[\w.+=-]*" if at else r"[\w.+=-]+", name) is None or ".." in name:
+        raise suite.wrong(f"{kind} {name!r}: a name may have letters, digits and . _ + = -", f"[{kind}" if not at else "at", name)
+
+
+def _check_scales(suite: Suite, kind: str, name: str, scales: dict[str, Any]) -> None:
+    """`[method.pgd.scale.small]`: a scale of the suite, with settings and nothing else."""
+    for scale, entry in scales.items():
+        words = (f"[{kind}.{name}", "scale", scale)
+        if scale not in suite.part("scale"):
+            raise suite.wrong(
+                f"[{kind}.{name}.scale.{scale}]: the suite has no such scale{suggest(scale, suite.part('scale'))}", *words
+            )
+        if not isinstance(entry, dict) or set(entry) - {"settings"} or not isinstance(entry.get("settings", {}), dict):
+            raise suite.wrong(
+                f"[{kind}.{name}.scale.{scale}] must be a table with the entry settings alone, got {entry!r}", *words
+            )
+
+
+def _check_words(suite: Suite) -> None:
+    """Names in the published table are text."""
+    for name, metric in suite.table.get("columns", {}).items():
+        if not isinstance(metric, str):
+            raise suite.wrong(f"columns: the published name of {name!r} must be text, got {metric!r}", "columns", name)
+    for scale, entry in suite.part("scale").items():
+        for name in {"at", "seed", "model"} & set(entry.get("vars", {})):
+            raise suite.wrong(f"vars: {name} has a value of its own in every run; choose another name", f"[scale.{scale}", "vars")
+    for name, entry in suite.part("data").items():
+        if entry.get("at") == {}:
+            raise suite.wrong(f"[data.{name}] at has no values; leave it out, or name some", f"[data.{name}", "at")
+        for at, told in entry.get("at", {}).items():
+            if not isinstance(told, str):  # 0.99 = "..." without quotes is an entry 99 of a table 0
+                raise suite.wrong(
+                    f'[data.{name}] at: {at} = {told!r} must be text; write numbers in quotes: "0.99" = "..."',
+                    f"[data.{name}",
+                    "at",
+                )
+            _check_name(suite, f"[data.{name}] at", at, at=True)
+    for name, entry in suite.part("method").items():
+        try:
+            entry.get("published_at", "").format(at="")
+        except (KeyError, IndexError, ValueError, AttributeError, TypeError):
+            words = (f"[method.{name}", "published_at")
+            raise suite.wrong(f"published_at = {entry['published_at']!r}: may hold {{at}} and no other braces", *words) from None
+
+
+def arguments() -> dict[str, Any]:
+    """What evaluate can be asked, by the questions' own options: name and type."""
+    return {"on": str, **{name: hint for question in questions() for name, hint in question.arguments.items()}}
+
+
+def argument(name: str, value: Any) -> Any:
+    """A value of a suite's `evaluate` as evaluate takes it: a table is a record of its own, a list a tuple."""
+    hint = arguments()[name]
+    record = next((part for part in typing.get_args(hint) if dataclasses.is_dataclass(part)), None)
+    if isinstance(value, dict) and record is not None:
+        return config.build(typing.cast("type[Any]", record), value, f"{name}.")
+    return config.read(value, hint, name)
+
+
+def _toml_type(hint: Any) -> type:
+    if any(dataclasses.is_dataclass(part) for part in typing.get_args(hint)):
+        return dict
+    return list if typing.get_origin(hint) is tuple else typing.cast("type", hint)
+
+
+def _check_columns(suite: Suite) -> None:
+    """Every column is a figure that evaluate or a repair will give. Whether a data set has the split that one names, its runs check."""
+    if any(entry.get("method", name) == "dependency" for name, entry in suite.part("method").items()):
+        return  # its columns are figures of another command's JSON
+    tables = (suite.table, *suite.part("scale").values(), *suite.part("method").values())
+    given = {key: value for table in tables for key, value in table.get("evaluate", {}).items() if value}
+    given |= {"leakage": True} if suite.table.get("leakage") else {}
+    for name in suite.table["columns"]:
+        _check_column(suite, name, given)
+
+
+def _check_column(suite: Suite, name: str, given: dict[str, Any]) -> None:
+    answers = _answers()
+    part, dot, figure = name.partition(".")
+    if dot and part in STAGES:
+        if figure not in STAGES[part]:
+            raise suite.wrong(f"column {name!r} is no figure of {part}{suggest(figure, STAGES[part])}", "columns", name)
+    elif dot and part in answers:
+        question = answers[part]
+        first = next(iter(question.arguments))
+        if not question.wanted(given):
+            raise suite.wrong(f"column {name!r} needs evaluate = {{ {first} = ... }}", "columns", part)
+        if part == question.keys[0] and figure.partition(".")[0] not in question.figures:
+            raise suite.wrong(f"column {name!r} is no figure of {part}{suggest(figure, question.figures)}", "columns", name)
+    elif dot and not part:
+        raise suite.wrong(f"column {name!r} names no split", "columns", name)
+    elif (figure if dot else name) not in (FIGURES if dot else {*FIGURES, COST}):
+        allowed = {*FIGURES, COST, *answers, *STAGES}
+        raise suite.wrong(f"column {name!r} is no figure of evaluate{suggest(figure or name, allowed)}", "columns", name)
+
+
+def _check_read_from(suite: Suite, name: str, entry: dict[str, Any]) -> None:
+    """`leakage.rba`: a question that is asked, and a part of the record that answers it."""
+    place = entry.get("read_from", "")
+    if not place:
+        return
+    words = (f"[method.{name}", "read_from")
+    answers = _answers()
+    key, _, inner = place.partition(".")
+    if key not in answers:
+        raise suite.wrong(f"read_from = {place!r}: evaluate has no answer {key!r}{suggest(key, answers)}", *words)
+    parts = [field.name for field in dataclasses.fields(answers[key].record)]
+    if inner.partition(".")[0] not in parts:
+        raise suite.wrong(f"read_from = {place!r}: {key} has no part {inner!r}{suggest(inner, parts)}", *words)
+
+
+def _answers() -> dict[str, Question]:
+    """The question behind every key of evaluate's JSON that answers one."""
+    return {key: question for question in questions() for key in question.keys}
+
+
+def _check_type(suite: Suite, name: str, value: Any, types: tuple[type, ...], *words: str) -> None:
+    # In Python true is a number, in a suite it is not; a whole number is one, too.
+    allowed = (*types, int) if float in types else types
+    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in types):
+        raise suite.wrong(f"{name} must be {' or '.join(WORDS[t] for t in types)}, got {value!r}", *words)
+    if name == "seeds" and isinstance(value, int) and value < 1:
+        raise suite.wrong(f"seeds must be at least 1, got {value}", *words)
+    if name == "split" and not value:
+        raise suite.wrong("split must name a split, such as test", *words)
+
+
+def read_json(path: Path, *needed: str) -> dict[str, Any] | None:
+    """A table from a file; None if there is none, or it cannot be read, or lacks an entry."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and set(needed) <= set(found) else None
+
+
+def read_result(path: Path) -> dict[str, Any] | None:
+    """What a run found; None if there is nothing that can be used."""
+    found = read_json(path, "id", "seconds", "shared")
+    return found if found is not None and (found["shared"] or isinstance(found.get("figures"), dict)) else None
+
+
+def is_number(figure: str) -> bool:
+    """Whether a figure is shown as it is, and not in per cent."""
+    part = figure.partition(".")[0]
+    return figure in NUMBERS or any(part in question.keys and not question.shares for question in questions())
+
+
+def shown(figure: str, value: float) -> float:
+    """A figure as tables show it: shares in per cent."""
+    return value if is_number(figure) else 100 * value

@@ -1,0 +1,45 @@
+"""Accuracy by group of known logits, and the figures of a task with several labels per row."""
+
+from typing import Any
+
+from torch import Tensor
+
+from unskew.data.dataset import DataSet
+from unskew.measure.groups import groups
+from unskew.measure.label_sets import by_bias, label_sets
+from unskew.records import Groups, LabelFigures
+
+
+def judge(logits: Tensor, data: DataSet, index: Tensor) -> Groups:
+    """The group table of these rows."""
+    aligned, _ = data.aligned()
+    return groups(
+        logits,
+        data.y[index],
+        data.bias[index] if data.bias_names else None,
+        aligned=aligned,
+        classes=data.classes,
+        bias_names=data.bias_names,
+        bias_values=data.bias_values,
+    )
+
+
+def label_figures(logits: Tensor, data: DataSet, index: Tensor) -> LabelFigures | None:
+    """Macro F1 at probability one half and mean average precision, and both by label and bias value."""
+    if not data.multi_label:
+        return None
+    y = data.y[index]
+    found = label_sets(logits, y)
+    labels: list[dict[str, Any]] = [
+        {"label": name, **numbers} for name, numbers in zip(data.classes, found.per_label, strict=True)
+    ]
+    for k, (bias, values) in enumerate(zip(data.bias_names, data.bias_values, strict=True)):
+        for row, cells in zip(labels, by_bias(logits, y, data.bias[index, k], len(values)), strict=True):
+            row.setdefault("by_bias", {})[bias] = dict(zip(values, cells, strict=True))
+    return LabelFigures(
+        f1_macro=found.f1,
+        average_precision=found.average_precision,
+        label_intervals={"f1_macro": found.f1_interval, "average_precision": found.average_precision_interval},
+        labels_judged=found.judged,
+        per_label=labels,
+    )

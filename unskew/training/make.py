@@ -1,0 +1,78 @@
+"""A method with its network, made from names and settings for a data set."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unskew.core import checkpoint, config
+from unskew.core.errors import UserError
+from unskew.core.rng import seed_of
+from unskew.data.dataset import DataSet
+from unskew.methods._contract import Method, method_class
+from unskew.models._contract import maker
+from unskew.records import Facts
+
+
+def training_data(name: str, settings: dict[str, Any], data: DataSet) -> DataSet:
+    """What the method trains on: the data set, or with rows that it adds."""
+    cls = method_class(name)
+    return cls.training_data(config.build(cls.Config, settings, "method."), data)
+
+
+def check_data(name: str, settings: dict[str, Any], data: DataSet) -> tuple[str, ...]:
+    """What the method says of this data, before anything starts."""
+    cls = method_class(name)
+    return cls.check(config.build(cls.Config, settings, "method."), data)
+
+
+def warm_start(method: Method, run: str) -> None:
+    """The network of a finished run in place of the first random one."""
+    if not run:
+        return
+    path = Path(run) / "model.safetensors"
+    if not path.is_file():
+        raise UserError(f"train.start={run}: not a finished run, it has no model.safetensors")
+    tensors, _ = checkpoint.read(path)
+    saved = {k.removeprefix("model."): t for k, t in tensors.items() if k.startswith("model.")}
+    own = method.model.state_dict()
+    wrong = [k for k in {**own, **saved} if k not in own or k not in saved or own[k].shape != saved[k].shape]
+    if wrong:
+        raise UserError(f"train.start={run} has a network of another architecture: {wrong[0]!r} does not fit; name its --model")
+    method.model.load_state_dict({k: t.to(own[k].dtype) for k, t in saved.items()})
+
+
+def default_model(shape: tuple[int, ...]) -> str:
+    """The network for inputs of this shape when none is named."""
+    if len(shape) == 3 and min(shape[1:]) >= 28:
+        return "convnet1"
+    if len(shape) in (1, 3):
+        return "mlp"
+    raise UserError(f"no default model for inputs of shape {shape}; name one with --model")
+
+
+def make_method(
+    name: str,
+    settings: dict[str, Any],
+    model: str,
+    model_settings: dict[str, Any],
+    data: DataSet,
+    seed: int,
+    weight: Tensor | None = None,
+) -> Method:
+    """A fresh method. Weights start from the run's own stream, whatever was drawn before. It never hears of rows of `weight` 0."""
+    cls = method_class(name)
+    cfg: Any = config.build(cls.Config, settings, "method.")  # a wrong setting is told before the labels are looked at
+    return from_facts(name, settings, model, model_settings, data.facts(cls.labels(cfg), weight), seed)
+
+
+def from_facts(
+    name: str, settings: dict[str, Any], model: str, model_settings: dict[str, Any], facts: Facts, seed: int
+) -> Method:
+    cls = method_class(name)
+    cfg: Any = config.build(cls.Config, settings, "method.")
+    make = maker(model, model_settings, facts.shape, facts.num_classes)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed_of(seed, "weights"))
+        return cls(cfg, facts, make)

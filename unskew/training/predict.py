@@ -1,0 +1,46 @@
+"""One forward pass over the rows; everything else is computed from what it leaves."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from unskew.core import engine as processes
+from unskew.data.dataset import DataSet
+from unskew.data.loader import rows_in_order
+from unskew.methods._contract import Method
+
+BATCH = 1024  # images are small or the machine large: halved by `batch_for` when rows are big
+
+
+def predict(
+    method: Method, data: DataSet, rows: Tensor, *, workers: int = 0, alter: Callable[[Tensor, Tensor], Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
+    """(ids, logits) of these rows, in order, shared over the processes; rows that cannot be decoded are left out.
+
+    `alter(inputs, ids)` changes inputs in [0, 1] before anything else sees them.
+    """
+    parameter = next(method.parameters())
+    was_training = method.training
+    method.eval()
+    if parameter.device.type == "cpu":
+        processes.keep_freed_memory()
+    indices, logits = [torch.zeros(0, dtype=torch.long)], []
+    with torch.inference_mode():
+        mine = processes.shard(rows)
+        for index, x in rows_in_order(data, mine, batch_for(data), workers=workers, dtype=parameter.dtype, alter=alter):
+            indices.append(index)
+            logits.append(method.predict(x.to(parameter.device)).float())
+    method.train(was_training)
+    width = len(data.classes)
+    found = torch.cat(logits) if logits else torch.zeros(0, width, device=parameter.device)
+    index = processes.gather_rows(torch.cat(indices).to(parameter.device)).cpu()
+    every = processes.gather_rows(found).cpu()
+    order = index.argsort()
+    return index[order], every[order]
+
+
+def batch_for(data: DataSet) -> int:
+    """Rows per forward pass: at most 1,024, fewer where a row is large."""
+    numbers = max(1, int(torch.tensor(data.shape).prod()))
+    return int(min(BATCH, max(16, 40_000_000 // numbers // 8)))

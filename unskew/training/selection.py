@@ -1,0 +1,83 @@
+"""Selection rules: which step's weights are kept. A rule has a name, says what it looks at, and stands beside every number."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from unskew.core.durations import check_duration
+from unskew.core.errors import UserError
+from unskew.data.dataset import DataSet
+from unskew.losses import task_loss
+from unskew.stats.f1 import decided, macro_f1
+from unskew.stats.groups import group_sums
+
+Rule = Literal["last", "val-accuracy", "val-loss", "val-f1", "val-worst-class", "val-worst-group", "oracle"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectConfig:
+    rule: Rule = "last"
+    every: str = "1 epoch"  # between two looks at the validation split
+    patience: int = 0  # stop after this many looks without a better one; 0: never
+
+    def __post_init__(self) -> None:
+        check_duration(self.every, "select.every")
+        if self.patience < 0 or (self.patience and self.rule in ("last", "oracle")):
+            raise UserError("select.patience must not be negative, and needs a rule that looks at the validation split")
+
+
+# rule -> (split it looks at, labels it uses)
+LOOKS_AT: dict[str, tuple[str, tuple[str, ...]]] = {
+    "last": ("", ()),
+    "val-accuracy": ("val", ("y",)),
+    "val-loss": ("val", ("y",)),
+    "val-f1": ("val", ("y",)),
+    "val-worst-class": ("val", ("y",)),
+    "val-worst-group": ("val", ("y", "bias")),
+    "oracle": ("test", ("y", "bias")),
+}
+
+
+def check(rule: Rule, data: DataSet) -> None:
+    """Refuse a rule that the data cannot serve, before anything starts."""
+    split, _ = LOOKS_AT[rule]
+    if split and not data.has(split):
+        raise UserError(f"select.rule={rule} needs a {split} split and {data.name} has none; use select.rule=last")
+    if rule == "val-worst-group" and not data.bias_names:
+        raise UserError(f"select.rule={rule} needs a bias column; name one with --bias, or use val-worst-class")
+    if data.multi_label and rule not in ("last", "val-accuracy", "val-loss", "val-f1"):
+        raise UserError(f"select.rule={rule} needs one class per row; use last, val-accuracy, val-loss or val-f1")
+
+
+def score(rule: Rule, logits: Tensor, data: DataSet, index: Tensor) -> float:
+    """What the rule maximises, from the logits of its split.
+
+    val-accuracy: plain accuracy. val-loss: minus the mean loss of the task. val-f1: macro F1. val-worst-class: lowest class accuracy.
+    val-worst-group: lowest (class, bias) accuracy, empty groups left out. oracle: the mean over
+    (class, bias) groups of the test split, an upper bound and nothing else.
+    """
+    y = data.y[index]
+    if rule == "val-loss":
+        return -float(task_loss(logits, y).double().mean())
+    if rule == "val-f1":
+        return macro_f1(*decided(logits, y))
+    if data.multi_label:
+        return float(((logits > 0).long() == y.long()).float().mean())
+    right = (logits.argmax(1) == y).double()
+    if rule in ("val-accuracy", "last"):
+        return float(right.mean())
+    if rule == "val-worst-class" or not data.bias_names:
+        code, size = y, len(data.classes)
+    else:
+        code, size = data.group[index], data.num_groups
+    known = code >= 0
+    sums, counts = group_sums(right[known], code[known], size)
+    by_group = (sums / counts.clamp(min=1))[counts > 0]
+    return float(by_group.mean() if rule == "oracle" else by_group.min()) if len(by_group) else float("nan")
+
+
+def better(new: float, old: float | None) -> bool:
+    """Strictly better; the first look always is, NaN never is."""
+    return old is None or (not torch.isnan(torch.tensor(new)) and new > old)

@@ -1,0 +1,154 @@
+"""What goes on beside the steps of a training: looks at the validation split, checkpoints, the choice of weights, the log."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from unskew.core import checkpoint, progress
+from unskew.core import engine as processes
+from unskew.core.durations import steps_of
+from unskew.core.engine import Engine
+from unskew.core.errors import UserError
+from unskew.core.files import dumps, write_json
+from unskew.data.dataset import DataSet
+from unskew.data.loader import Loader
+from unskew.methods._contract import Method
+from unskew.training.predict import predict
+from unskew.training.selection import LOOKS_AT, better, score
+from unskew.training.settings import RunConfig
+
+SAVE_SECONDS = 30.0  # between two saved states of a training whose steps are slow
+
+
+class State:
+    """What goes on beside the steps: looks at the validation split, checkpoints, the choice of weights."""
+
+    def __init__(
+        self, out: Path, method: Method, optimizers: dict[str, Any], data: DataSet, cfg: RunConfig,
+        engine: Engine, per_epoch: int, total: int, loader: Loader,
+    ) -> None:  # fmt: skip
+        self.out, self.method, self.optimizers, self.data, self.cfg = out, method, optimizers, data, cfg
+        self.engine, self.total, self.loader = engine, total, loader
+        self.save_every = max(1, steps_of(cfg.train.checkpoint, per_epoch, total, "train.checkpoint"))
+        self.look_every = max(1, steps_of(cfg.select.every, per_epoch, total, "select.every"))
+        self.step, self.best_step, self.before = 0, 0, 0.0
+        self.best: float | None = None
+        self.started = self.saved_at = time.monotonic()
+        self.log: Callable[[str, int, dict[str, float]], None] = lambda kind, step, values: None
+        self.advance: progress.Advance = lambda steps=1, note="": None
+
+    def resume(self) -> None:
+        path = self.out / "state.safetensors"
+        if path.is_file():
+            tensors, facts = checkpoint.read(path)
+            checkpoint.unpack(tensors, facts, self.method, self.optimizers)
+            self.step, self.best, self.best_step = facts["step"], facts["best"], facts["best_step"]
+            self.before, self.engine.scaler = facts["seconds"], facts["scaler"]
+            self.loader.unreadable.update(facts["unreadable"])
+            progress.say(f"resuming at step {self.step} of {self.total}")
+
+    def after(self, done: int) -> bool:
+        """Look and save when it is time; true if looks without a better one have used up the patience."""
+        self.advance(1)
+        self.step = done
+        if done > self.method.prelude and (done % self.look_every == 0 or done == self.total):
+            self._look(done)
+            patience = self.cfg.select.patience
+            if patience and done - max(self.best_step, self.method.prelude) >= patience * self.look_every:
+                return True
+        # One process also saves by the clock, so that a slow training loses little when it is stopped. Several would have to agree on it.
+        late = processes.world() == 1 and time.monotonic() - self.saved_at > SAVE_SECONDS
+        if (done % self.save_every == 0 or late) and done < self.total:
+            self._save(done)
+            self.saved_at = time.monotonic()
+        return False
+
+    def _look(self, done: int) -> None:
+        split = LOOKS_AT[self.cfg.select.rule][0] or ("val" if self.data.has("val") else "")
+        if not split:
+            return
+        index, logits = predict(self.method, self.data, self.data.rows(split), workers=self.cfg.data.workers)
+        value = score(self.cfg.select.rule, logits, self.data, index)
+        name = "accuracy" if self.cfg.select.rule == "last" else self.cfg.select.rule
+        self.log(split, done, {name: value})
+        self.advance(0, f"{split} {name} {value:.3f}")
+        if self.cfg.select.rule != "last" and better(value, self.best):
+            self.best, self.best_step = value, done
+            if self.engine.lead:
+                checkpoint.save(self.out / "best.safetensors", self.method.state_dict(), {"step": done})
+
+    def _save(self, done: int) -> None:
+        self._count_unreadable()
+        if self.engine.lead:
+            tensors, facts = checkpoint.pack(self.method, self.optimizers)
+            facts |= {
+                "step": done, "best": self.best, "best_step": self.best_step,
+                "seconds": self.before + time.monotonic() - self.started, "unreadable": sorted(self.loader.unreadable),
+                "scaler": self.engine.scaler,
+            }  # fmt: skip
+            checkpoint.save(self.out / "state.safetensors", tensors, facts)
+
+    def _count_unreadable(self) -> None:
+        bad = len(self.loader.unreadable)
+        if bad > self.cfg.data.max_bad * len(self.data):
+            raise UserError(
+                f"{bad} of {len(self.data)} images cannot be decoded, more than data.max_bad={self.cfg.data.max_bad:g} allows; "
+                f"one is {self.data.paths[min(self.loader.unreadable)]}"
+            )
+
+    def finish(self) -> None:
+        self._count_unreadable()
+        if not self.engine.lead:
+            return
+        rule, chosen = self.cfg.select.rule, self.step
+        if rule == "last":
+            checkpoint.save(self.out / "model.safetensors", self.method.state_dict(), {"step": self.step})
+        else:
+            tensors, facts = checkpoint.read(self.out / "best.safetensors")
+            chosen = facts["step"]
+            checkpoint.save(self.out / "model.safetensors", tensors, facts)
+        listed = dict(self.data.unreadable) | dict.fromkeys(sorted(self.loader.unreadable), "cannot be decoded")
+        outcome = {
+            "steps": self.step,
+            "seconds": self.before + time.monotonic() - self.started,
+            "selection": {"rule": rule, "step": chosen, "score": self.best, "labels": list(LOOKS_AT[rule][1])},
+            "unreadable": [{"index": k, "path": self.data.paths[k], "why": why} for k, why in sorted(listed.items())],
+        }
+        write_json(self.out / "done.json", outcome)
+        for name in ("state.safetensors", "best.safetensors"):
+            (self.out / name).unlink(missing_ok=True)
+
+
+class Log:
+    """JSON lines, and TensorBoard if it is installed."""
+
+    def __init__(self, out: Path, lead: bool) -> None:
+        self.out, self.lead = out, lead
+
+    def __enter__(self) -> "Log":
+        self.board: Any = None
+        if self.lead:
+            self.lines = open(self.out / "log.jsonl", "a", encoding="utf-8")
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+
+                self.board = SummaryWriter(str(self.out / "tensorboard"))  # type: ignore[no-untyped-call]
+            except ImportError:
+                self.board = None
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.lead:
+            self.lines.close()
+        if self.board is not None:
+            self.board.close()
+
+    def __call__(self, kind: str, step: int, values: dict[str, float]) -> None:
+        if not self.lead:
+            return
+        self.lines.write(dumps({"step": step, "kind": kind, **values}, indent=None) + "\n")
+        self.lines.flush()
+        if self.board is not None:
+            for name, value in values.items():
+                self.board.add_scalar(f"{kind}/{name}", value, step)

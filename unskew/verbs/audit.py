@@ -1,0 +1,282 @@
+"""The verb `audit`: measure everything that can be measured without training a model, rank it, and say it in plain words."""
+
+import dataclasses
+import hashlib
+import json
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from unskew.core import progress
+from unskew.core.errors import UserError
+from unskew.core.files import plain, write_json, write_text
+from unskew.core.settings import Settings
+from unskew.core.workplace import alone, check_place, claim, identity
+from unskew.data.dataset import DataSet
+from unskew.data.pictures import thumbnails
+from unskew.data.reading import DataConfig
+from unskew.data.sources import as_words, load
+from unskew.features import Spec, compute, spec, standard
+from unskew.measure.association import association
+from unskew.measure.leakage import SMALLEST, Attack, dataset_leakage
+from unskew.measure.representation_bias import FOLDS, BiasEstimate, bias_of_labels
+from unskew.pages.audit import render_audit
+from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Finding, Gallery, LeftOut, Step, Table
+
+T = TypeVar("T")
+GALLERY = 6  # pictures of each kind and class
+CLASSES_SHOWN = 12
+MEMORY = 0.3  # gigabytes of images held at once; the rest is decoded as it is needed
+
+
+def audit(
+    source: Any,
+    *,
+    bias: Sequence[str] = (),
+    representations: Sequence[str] = (),
+    out: str | Path = "audit",
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    attack: Attack | None = None,
+    command: str = "",
+) -> Audit:
+    """Rank every representation by how much of the label it gives away; write page, JSON and per-sample scores into `out`."""
+    out = Path(out)
+    given = Settings.of(settings)
+    strange = list(given.training().shared().dotted())
+    if strange:
+        raise UserError(f"setting {strange[0]!r}: an audit trains nothing; its settings begin with data., such as data.size=64")
+    words = given["data"] | dict(given.own) | ({"bias": tuple(bias)} if bias else {})
+    data = load(source, **{"memory": MEMORY, **words}) if not isinstance(source, DataSet) else load(source, **words)
+    chosen, left = _choose(data, representations)
+    asked = _identity(data, chosen, seed)
+    check_place(out, "an audit", ("audit.json", "scores.parquet"))
+    done = _finished(out, asked, data)
+    if done is not None:
+        return done
+    with alone(out, "audit"):
+        done = _finished(out, asked, data)  # by another process, while this one waited
+        if done is not None:
+            return done
+        rows = audited_rows(data)
+        index, features = compute(data, chosen, rows, workers=words.get("workers", DataConfig().workers))
+        unreadable = len(rows) - len(index)
+        data, index, features, dropped = _without_rare_classes(data, index, features)
+        estimates: list[tuple[Spec, BiasEstimate]] = []
+        with progress.bar("measuring", len(chosen)) as advance:
+            for one in chosen:
+                estimates.append((one, bias_of_labels(features[one.name], data.y[index], seed=seed)))
+                advance(1, one.name)
+        estimates.sort(key=lambda pair: -pair[1].bias)
+        findings = [describe(one, e, data) for one, e in estimates]
+        found = Audit(
+            verdict=verdict(findings, len(index)),
+            rows=len(index),
+            findings=findings,
+            columns=[_column(data, name, index, attack, seed) for name in data.bias_names],
+            left_out=LeftOut(classes=dropped, representations=left, unreadable=unreadable),
+            gallery=gallery(data, index, estimates),
+            next=_next(data, estimates),
+            seed=seed,
+            command=command,
+            data=plain(data.describe()),
+            identity=asked,
+            scores=_scores(data, index, estimates, asked),
+            page=out / "audit.html",
+        )
+        found.scores.save(out / "scores.parquet")
+        write_text(out / "audit.html", render_audit(found))
+        write_json(out / "audit.json", found.json())  # last: its presence says that the audit is whole
+    return found
+
+
+def _finished(out: Path, asked: Mapping[str, Any], data: DataSet) -> Audit | None:
+    """The audit that is there already, if it is the same request."""
+    path = out / "audit.json"
+    if not path.is_file():
+        return None
+    there = json.loads(path.read_text(encoding="utf-8"))
+    known = there.get("identity", {})
+    if known.get("fingerprint") == data.former:  # of version 0.1
+        known = {**known, "fingerprint": data.fingerprint}
+    claim(out, "audit", known, asked)
+    progress.say(f"{out} is finished already: nothing to do")
+    return Audit.of_json(there, Table.read(out / "scores.parquet"), out / "audit.html")
+
+
+def audited_rows(data: DataSet) -> Tensor:
+    """The rows a model would learn from: train and val, and a test split that is only a part of them set aside."""
+    names = [s for s in ("train", "val", "test") if data.has(s) and (s != "test" or "test" in data.carved)]
+    return torch.cat([data.rows(s) for s in names]).sort().values
+
+
+def _choose(data: DataSet, named: Sequence[str]) -> tuple[list[Spec], dict[str, str]]:
+    if not named:
+        chosen, left = standard(data)
+    else:
+        chosen, left = [spec(text) for text in named], {}
+        for one in chosen:
+            if one.missing(data):
+                raise UserError(f"representation {one.name!r} cannot be computed: {one.missing(data)}")
+    chosen = list({one.key: one for one in chosen}.values())  # the same one named twice, or in two spellings, counts once
+    if not chosen:
+        raise UserError(f"no representation applies to {data.name}, whose inputs have shape {data.shape}")
+    return chosen, left
+
+
+def _without_rare_classes(
+    data: DataSet, index: Tensor, features: dict[str, Tensor]
+) -> tuple[DataSet, Tensor, dict[str, Tensor], list[str]]:
+    """Classes with too few rows to be judged held out are left out, and named."""
+    if data.multi_label:
+        return data, index, features, []
+    counts = data.y[index].bincount(minlength=len(data.classes))
+    rare = ((counts > 0) & (counts < FOLDS)).nonzero().flatten()
+    keep = ~torch.isin(data.y[index], rare)
+    if int((counts >= FOLDS).sum()) < 2:
+        raise UserError(f"{data.name}: fewer than two classes have {FOLDS} rows; an audit needs more data")
+    return data, index[keep], {name: f[keep] for name, f in features.items()}, [data.classes[c] for c in rare.tolist()]
+
+
+def judgement(e: BiasEstimate, content: bool) -> str:
+    """clean, trace, weak, shortcut or strong; readable where the class may rightly show."""
+    if not e.above_chance:
+        return "clean"
+    if content:
+        return "readable"
+    return "trace" if e.bias < 0.02 else "weak" if e.bias < 0.2 else "shortcut" if e.bias < 0.6 else "strong"
+
+
+def describe(one: Spec, e: BiasEstimate, data: DataSet) -> Finding:
+    """What was found of one representation, in numbers and in a sentence."""
+    read = f"{100 * max(e.bias, 0):.0f} % of the label can be read from {one.phrase} alone"
+    chance = "" if math.isnan(e.chance) else f"chance level {100 * max(e.chance, 0):.0f} %, "
+    return Finding(
+        name=one.name,
+        bias=e.bias,
+        low=e.low,
+        high=e.high,
+        chance=e.chance,
+        chance_high=e.chance_high,
+        verdict=judgement(e, one.content),
+        content=one.content,
+        sentence=f"{read}; {chance}95 % interval {100 * e.low:.0f} to {100 * e.high:.0f}.",
+        per_class=dict(zip(data.classes, [*e.per_class, *[math.nan] * len(data.classes)], strict=False)),
+        features=e.width,
+        solved=float((e.gain > 0).double().mean()),
+        risk=e.risk,
+        entropy=e.entropy,
+        n=e.n,
+        note=e.note,
+    )
+
+
+def verdict(findings: Sequence[Finding], rows: int) -> str:
+    """The page in one sentence."""
+    shortcuts = [r for r in findings if r.verdict in ("weak", "shortcut", "strong")]
+    if not shortcuts:
+        return f"No shortcut found in {rows} rows: nothing that should not tell the class tells it."
+    top = simplest([(r.bias, r.features, r) for r in shortcuts])
+    others = len(shortcuts) - 1
+    more = f" {others} more {'follow' if others > 1 else 'follows'} below." if others else ""
+    return f"Look at {top.name} first: {top.sentence}{more}"
+
+
+def simplest(candidates: Sequence[tuple[float, int, T]]) -> T:
+    """Of (bias, number of features, thing), the thing with the fewest features among those that read nearly as much as the best.
+
+    Three numbers that give a class away are a plainer shortcut than two hundred.
+
+    >>> simplest([(0.9, 200, "border"), (0.85, 3, "color"), (0.1, 1, "column")])
+    'color'
+    """
+    best = max(bias for bias, _, _ in candidates)
+    return min((c for c in candidates if c[0] >= best - 0.2 * abs(best)), key=lambda c: (c[1], -c[0]))[2]
+
+
+def _column(data: DataSet, name: str, index: Tensor, attack: Attack | None, seed: int) -> ColumnFinding:
+    """Association with the label and dataset leakage of one bias column; what cannot be measured says why."""
+    column = data.bias[index, data.bias_index(name)]
+    found = ColumnFinding(
+        name=name, missing=int((column < 0).sum()), values=list(data.bias_values[data.bias_index(name)])
+    )  # fmt: skip
+    if not data.multi_label:
+        try:
+            found = dataclasses.replace(found, association=dataclasses.asdict(association(data.y[index], column)))
+        except UserError as error:
+            found = dataclasses.replace(found, association_reason=str(error))
+    try:
+        known = column[column >= 0]
+        if len(known) and int(known.bincount(minlength=1).max()) == len(known):
+            raise UserError(f"bias column {name!r} has one value")
+        progress.say(f"attacking {name} (five attackers, at least {SMALLEST} rows of every value)")
+        leak = dataset_leakage(data.y[index], column, attack=attack, seed=seed)
+    except UserError as error:
+        return dataclasses.replace(found, leakage_reason=str(error))
+    told = DatasetLeakage(dataset=leak.value, low=leak.low, high=leak.high, chance=leak.chance, n=leak.n)
+    return dataclasses.replace(found, leakage=told)
+
+
+def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> Gallery:
+    """For the leading shortcut: the rows of each class that it solves best, and those that it misleads most."""
+    ranked = [pair for pair in estimates if not pair[0].content] or list(estimates)
+    one, e = simplest([(pair[1].bias, pair[1].width, pair) for pair in ranked])
+    if len(data.shape) != 3 or data.multi_label:
+        return Gallery(name=one.name, reason="inputs are not images" if len(data.shape) != 3 else "rows have several labels")
+    shown = []
+    for c in torch.unique(data.y[index]).tolist()[:CLASSES_SHOWN]:
+        places = (data.y[index] == c).nonzero().flatten()
+        order = places[e.gain[places].argsort(descending=True)]
+        most, least = index[order[:GALLERY]], index[order[-GALLERY:].flip(0)]
+        shown.append(ClassGallery(name=data.classes[c], most=thumbnails(data.inputs, most), least=thumbnails(data.inputs, least)))
+    return Gallery(name=one.name, phrase=one.phrase, classes=shown)
+
+
+def _next(data: DataSet, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> list[Step]:
+    """Commands that follow from what was found."""
+    source = as_words(data)
+    plainly = f"unskew train {source} --method erm --out run"
+    steps = [Step(why="train plainly and see whether the model takes it", command=plainly)]
+    shortcuts = [(e.bias, e.width, one) for one, e in estimates if e.above_chance and not one.content]
+    if shortcuts and not data.multi_label:
+        phi = shlex.quote(f"phi={simplest(shortcuts).name}")
+        repair = f"unskew repair {source} --with repair {phi} --out weights.parquet"
+        steps.append(Step(why="weigh the rows so that it tells less", command=repair))
+        repaired = f"unskew train {source} --method erm --weights weights.parquet --out repaired"
+        steps.append(Step(why="train on them", command=repaired))
+    if data.bias_names:
+        named = "" if data.reading is not None and data.reading.bias else f" --bias {shlex.quote(data.bias_names[0])}"
+        balanced = f"unskew train {source}{named} train.sampler=balanced --out balanced"
+        steps.append(Step(why="draw every (class, bias) group equally often", command=balanced))
+    runs = "run balanced" if data.bias_names else "run"
+    steps.append(Step(why="judge, and look", command=f"unskew report {runs} --out page.html"))
+    return steps
+
+
+def _scores(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEstimate]], identity: dict[str, Any]) -> Table:
+    """One row per sample; score NAME is in nats, higher = the representation points away from the row's class."""
+    columns: dict[str, Any] = {"index": index.numpy()}
+    if data.paths:
+        columns["path"] = [data.paths[i] for i in index.tolist()]
+    if not data.multi_label:
+        columns["label"] = [data.classes[c] for c in data.y[index].tolist()]
+    columns |= {f"score {one.name}": (-e.gain).numpy() for one, e in estimates}
+    return Table(pl.DataFrame(columns), {"name": "audit", "fingerprint": data.fingerprint, **identity})
+
+
+def _identity(data: DataSet, chosen: Sequence[Spec], seed: int) -> dict[str, Any]:
+    columns = [
+        repr(data.columns[n].to_list())
+        for n in sorted(data.columns.columns)
+        if any(one.name == f"column:name={n}" for one in chosen)
+    ]
+    known = hashlib.sha256("".join([*columns, repr(data.bias.tolist())]).encode("utf-8", "replace")).hexdigest()[:16]
+    return identity(
+        fingerprint=data.fingerprint, bias=list(data.bias_names), columns=known, keys=[o.key for o in chosen], seed=seed
+    )

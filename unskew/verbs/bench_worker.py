@@ -1,0 +1,223 @@
+"""One run of a suite in a process of its own: python -m unskew.verbs.bench_worker TASK.json"""
+
+import dataclasses
+import json
+import os
+import platform
+import stat
+import subprocess
+import sys
+import threading
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from unskew.core.errors import UserError
+from unskew.core.files import write_json
+from unskew.core.version import VERSION
+from unskew.records import Dependency, Evaluation, Run, Table
+from unskew.suites.reader import COST, STAGES, argument, read_json, read_result
+
+TABLES = ("weights", "kept", "scores", "clean", "balanced")  # of a run's repairs, beside it as RUN-weights; the last stage first
+
+
+def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str, str]) -> dict[str, Any]:
+    """Train, judge, and give what is reported. Given again after an interruption, the training goes on where it stopped."""
+    settings = dict(task["settings"])
+    for key, value in settings.items():
+        for name, path in shared.items():
+            settings[key] = settings[key].replace(f"{{shared.{name}}}", path)
+        assert "{shared." not in settings[key], value
+    _check_data(task, settings, columns)
+    resumed = place.parent.is_dir() and any(place.parent.iterdir())
+    started = time.perf_counter()
+    asked = {"model": task["model"], "out": place, "seed": task["seed"]}
+    if task["method"] == "dependency":
+        made: Dependency | Run = _dependency(task["source"], settings, asked)
+        folder, parts = place, list(place.glob("*/done.json"))
+    else:
+        from unskew.verbs.train import train
+
+        made = train(task["source"], task["method"], settings=settings, **asked)
+        folder, parts = made.path, list(place.parent.glob("*/done.json"))
+    outcomes = [Run(p.parent).outcome for p in parts]
+    # The clock here saw only the last part of a run that was interrupted, and its trainings know only their own time, not that of what
+    # came between them: such a run is told apart, and no cost is made of it.
+    seconds = max(time.perf_counter() - started, sum(o["seconds"] for o in outcomes))
+    found: dict[str, Any] = {**task, "run": str(folder), "seconds": seconds, "steps": sum(o["steps"] for o in outcomes)}
+    found |= {
+        "resumed": resumed,
+        "unskew": VERSION,
+        "commit": _commit(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "versions": Run(parts[0].parent).config["versions"],
+    }
+    if not task["shared"]:
+        figures = [name for name in columns if name != COST]
+        if isinstance(made, Run):
+            from unskew.verbs.evaluate import evaluate
+
+            questions = {name: argument(name, value) for name, value in task["judging"].items()}
+            judged = _read_from(evaluate(made, split=task["split"], **questions), task.get("read_from", ""))
+            found["figures"] = {name: _figure(judged, made, name) for name in figures}
+            found["notes"] = _notes(judged, figures)
+        else:
+            found["figures"] = {name: float(made.json()[name]) for name in figures}
+    return found
+
+
+def _check_data(task: dict[str, Any], settings: dict[str, str], columns: list[str]) -> None:
+    """Reject a data set that lacks a split, or that cannot answer a question, before the training and not after it."""
+    from unskew.core import config
+    from unskew.core.settings import Settings
+    from unskew.data.reading import DataConfig
+    from unskew.data.sources import load
+    from unskew.evaluation._contract import questions
+
+    answers = {key for question in questions() for key in question.keys}
+    splits = {task["split"], *(c.partition(".")[0] for c in columns if "." in c)} - {"test", *answers, *STAGES}
+    asked = [q for q in questions() if q.wanted(task["judging"])]
+    if task["shared"] or task["method"] == "dependency" or not (splits or asked):
+        return
+    data = load(task["source"], config.build(DataConfig, Settings.of(settings)["data"], "data."))
+    for split in splits:
+        data.rows(split)
+    if task["judging"].get("on"):
+        return  # another source is judged
+    for question in asked:
+        given = {name: argument(name, task["judging"][name]) for name in question.arguments if name in task["judging"]}
+        question.check(data, question.options(**given))
+
+
+def _dependency(source: str, settings: dict[str, str], asked: dict[str, Any]) -> Dependency:
+    from unskew.core import config
+    from unskew.verbs.dependency import dependency
+
+    rates = config.numbers(settings.pop("rates", "0.25,0.5,0.75"), "rates")
+    return dependency(source, phi=settings.pop("phi"), rates=rates, settings=settings, **asked)
+
+
+def _commit() -> str:
+    """The commit of a checkout that the package runs from; empty for an installed one."""
+
+    def git(*words: str) -> str | None:
+        try:
+            said = subprocess.run(["git", "-C", str(here.parent), *words], capture_output=True, text=True, check=False)
+        except OSError:
+            return None
+        return said.stdout.strip() if said.returncode == 0 else None
+
+    here = Path(__file__)
+    # A package installed below somebody else's checkout is no file of that.
+    if git("ls-files", "--error-unmatch", here.name) is None or (head := git("rev-parse", "--short=12", "HEAD")) is None:
+        return ""
+    return f"{head}-changed" if git("status", "--porcelain", "--untracked-files=no", "--", str(here.parents[1])) else head
+
+
+def _read_from(judged: Evaluation, place: str) -> Evaluation:
+    """The judgement with the figures of one part of an answer, such as `leakage.rba`, in place of the plain ones."""
+    if not place:
+        return judged
+    question, *keys = place.split(".")
+    answer = judged.answers[question]
+    part: Any = answer
+    for key in keys:
+        try:
+            part = part[int(key)] if isinstance(part, list) else part[key]
+        except (KeyError, IndexError, ValueError, TypeError):
+            raise UserError(f"read_from = {place!r}: evaluate's answer has no {key!r} there") from None
+    labels = judged.label_figures
+    if labels is not None:
+        labels = dataclasses.replace(labels, **{k: part[k] for k in ("f1_macro", "average_precision") if k in part})
+    return dataclasses.replace(judged, answers={**judged.answers, question: {**answer, **part}}, label_figures=labels)
+
+
+def _figure(judged: Evaluation, run: Run, name: str) -> float | None:
+    """A figure by its name: `plain`, `leakage.model` inside a table, `test_biased.plain` of another split, `repair.kept` of a repair."""
+    part, dot, key = name.partition(".")
+    if dot and part == "repair":
+        return _repair_figure(run, key)
+    if dot and part == "kept":
+        return _kept(run.path)[key]
+    if dot and part not in judged.json():
+        from unskew.evaluation._contract import questions
+        from unskew.verbs.evaluate import evaluate
+
+        if any(part in question.keys for question in questions()):
+            return None  # this row did not ask
+        return evaluate(run, split=part).figure(key)
+    return judged.figure(name)
+
+
+def _repair_figure(run: Run, name: str) -> float | None:
+    """A figure of the last repair before the run; None if it had none, or the repair could not measure it."""
+    tables = _tables(run.path)
+    found = read_json(tables[0].with_suffix(".json"), name) if tables else None
+    return None if found is None or found[name] is None else float(found[name])
+
+
+def _tables(run: Path) -> list[Path]:
+    """The tables that a run's repairs left beside it."""
+    named = [run.with_name(f"{run.name}-{name}.parquet") for name in TABLES]
+    return [path for path in named if path.is_file()]
+
+
+@cache
+def _kept(path: Path) -> dict[str, float]:
+    """Training rows that the run's repairs left: with true or wrong labels, and whose bias agrees with the true label or not."""
+    import torch
+
+    from unskew.training.finished import own_data
+
+    data = own_data(Run(path))
+    pairs, _ = data.aligned()
+    if pairs is None:
+        raise UserError(f"columns kept.*: {data.name} has no bias column, or several labels per row")
+    rows = data.rows("train")  # without those of data.keep
+    for table in map(Table.read, _tables(path)):
+        rows = rows[~torch.isin(rows, table.index[table.column("weight") <= 0])]
+    rows = rows[(data.bias[rows] >= 0).all(1)]
+    truth = torch.tensor(data.columns["clean_label"].to_list())[rows] if "clean_label" in data.columns else data.y[rows]
+    clean = truth == data.y[rows]
+    aligned = torch.stack([pair[truth, column] for pair, column in zip(pairs, data.bias[rows].unbind(1), strict=True)]).all(0)
+    return {
+        f"{label}_{bias}": float((of_label & of_bias).sum())
+        for label, of_label in (("clean", clean), ("noisy", ~clean))
+        for bias, of_bias in (("aligned", aligned), ("conflicting", ~aligned))
+    }
+
+
+def _notes(judged: Evaluation, figures: list[str]) -> list[str]:
+    """Why a figure of this run is missing."""
+    lost = sorted(set(judged.incomparable()) & set(figures))
+    return [f"no {' and '.join(lost)}: {judged.incomparable()[lost[0]]}"] if lost else []
+
+
+def main(asked: Path) -> None:
+    request = json.loads(asked.read_text(encoding="utf-8"))
+    before = read_result(Path(request["result"]))
+    found = work(request["task"], Path(request["place"]), request["columns"], request["shared"])
+    if before is not None:  # judged again: who trained it, and how long that took, is known
+        found |= {
+            key: before[key]
+            for key in ("seconds", "steps", "resumed", "unskew", "commit", "machine", "versions")
+            if key in before
+        }
+    write_json(Path(request["result"]), found)
+
+
+def _end_with_parent() -> None:
+    """Standard input is a pipe from the bench. When it closes, the bench is gone, and nobody waits for this run."""
+    os.read(0, 1)  # not by way of sys.stdin, whose lock Python asks for at its end
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    if stat.S_ISFIFO(os.fstat(0).st_mode):  # not when it is started by hand
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        main(Path(sys.argv[1]))
+    except UserError as error:
+        print(f"unskew: {error}", file=sys.stderr)
+        raise SystemExit(2) from None

@@ -1,0 +1,60 @@
+"""`unskew demo`: find a shortcut, watch a network take it, repair the data, train one that does not. All on embedded digits."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from unskew.core import progress
+from unskew.data.sources import load
+from unskew.pages.text import audit_table, group_table
+from unskew.verbs.audit import audit
+from unskew.verbs.evaluate import evaluate
+from unskew.verbs.repair import repair
+from unskew.verbs.report import report
+from unskew.verbs.train import train
+
+SOURCE = "colored-mnist:base=digits,ratio=0.95"
+SETTINGS = {"train.epochs": 30, "train.batch": 64, "train.log_every": 20}
+LOOKS = ("color:kind=max", "color:kind=histogram", "crop:where=border", "crop:where=center", "texture", "spectrum")
+SHORTCUT = "color:kind=max"  # what the audit names
+
+
+def demo(out: Path, seed: int) -> tuple[dict[str, Any], str]:
+    """Ask what gives the class away, weigh the rows so that it does not, train three ways, judge, write one page."""
+    source, words = f"{SOURCE},seed={seed}", " ".join(f"{k}={v}" for k, v in SETTINGS.items())
+    place = {name: out / name for name in ("audit", "weights.parquet", "erm", "repaired", "pgd", "report.html")}
+    shown = {name: shlex.quote(str(path)) for name, path in place.items()}
+    looks = " ".join(f"--representation {name}" for name in LOOKS)
+    runs = [shown[name] for name in ("erm", "repaired", "pgd")]
+    steps = {
+        "audit": f"unskew audit {source} {looks} --seed {seed} --out {shown['audit']}",
+        "repair": f"unskew repair {source} --with repair phi={SHORTCUT} --seed {seed} --out {shown['weights.parquet']}",
+        "erm": f"unskew train {source} --method erm {words} --seed {seed} --out {shown['erm']}",
+        "repaired": f"unskew train {source} --weights {shown['weights.parquet']} {words} --seed {seed} --out {shown['repaired']}",
+        "pgd": f"unskew train {source} --method pgd {words} --seed {seed} --out {shown['pgd']}",
+        "report": f"unskew report {' '.join(runs)} --audit {shown['audit']} --repair {shown['weights.parquet']} "
+        f"--out {shown['report.html']}",
+    }
+
+    def say(step: str) -> str:
+        progress.say(f"{list(steps).index(step) + 1}/{len(steps)}  {steps[step]}")
+        return steps[step]
+
+    # Nobody is told the colours before the judging: the audit does not get the column, the repair and the methods do not read it.
+    seen = audit(load(source).only_bias([]), representations=LOOKS, out=place["audit"], seed=seed, command=say("audit"))
+    table = repair(source, "repair", out=place["weights.parquet"], seed=seed, settings={"phi": SHORTCUT}, command=say("repair"))
+    common: dict[str, Any] = {"seed": seed, "settings": SETTINGS}
+    made = [
+        train(source, "erm", out=place["erm"], command=say("erm"), **common),
+        train(source, "erm", out=place["repaired"], weights=table.table, command=say("repaired"), **common),
+        train(source, "pgd", out=place["pgd"], command=say("pgd"), **common),
+    ]
+    judged = {run.path.name: evaluate(run) for run in made}
+    say("report")
+    page = report(made, place["report.html"], audit=place["audit"], repairs=[place["weights.parquet"]])
+    text = [audit_table(seen), "", "Plain training on it:", group_table(judged["erm"]), "", f"{'':10} aligned conflicting"]
+    text += [
+        f"{name:10} {100 * j.groups.aligned.value:6.1f} {100 * j.groups.conflicting.value:10.1f}" for name, j in judged.items()
+    ]
+    text += ["", f"audit page: {seen.page.resolve()}", f"repair page: {table.page.resolve()}", f"page: {page.resolve()}"]
+    return {"page": str(page), "audit": seen.json(), "runs": {name: j.json() for name, j in judged.items()}}, "\n".join(text)

@@ -1,0 +1,121 @@
+"""The verb `evaluate`: logits by sample id, group tables and the named averages, and whatever else is asked of a finished run."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from unskew.core.engine import check_device
+from unskew.core.errors import UserError
+from unskew.core.files import plain, write_json
+from unskew.core.workplace import alone
+from unskew.data.dataset import DataSet
+from unskew.evaluation._contract import Judged, Question, questions
+from unskew.measure.leakage import Attack
+from unskew.records import Evaluation, Run, Table
+from unskew.training.finished import other_data, own_data, trained_method
+from unskew.training.judge import judge, label_figures
+from unskew.training.predict import predict
+
+
+def evaluate(
+    run: Run | str | Path,
+    on: Any = None,
+    *,
+    split: str = "test",
+    device: str = "auto",
+    leakage: bool = False,
+    attack: Attack | None = None,
+    noise: Sequence[float] = (),
+    alpha: float = 0.0,
+    rba: float = 0.0,
+    corruptions: Sequence[str] = (),
+    textures: str = "",
+    temporal: bool = False,
+    shared_classes: bool = False,
+) -> Evaluation:
+    """One forward pass over a split; predictions and metrics go into the run's folder. What was asked before is kept."""
+    asked = _asked(
+        leakage=leakage, attack=attack, noise=tuple(noise), alpha=alpha, rba=rba, corruptions=tuple(corruptions),
+        textures=textures, temporal=temporal, shared_classes=shared_classes,
+    )  # fmt: skip
+    run = run if isinstance(run, Run) else Run(Path(run))
+    target = check_device(device)
+    if shared_classes and on is None:
+        raise UserError("--shared-classes is for another source: name it with --on")
+    data, known = (own_data(run), None) if on is None else other_data(run, on, shared_classes)
+    for question, options in asked:
+        question.check(data, options)
+    with alone(run.path, "evaluation"):
+        method = trained_method(run).to(target)
+        workers = run.config["config"]["data"]["workers"]
+        index, logits = predict(method, data, _rows(data, split, on is None, known), workers=workers)
+        table = Table(
+            pl.DataFrame({"index": index.numpy(), "y": data.y[index].tolist(), "logits": logits.tolist()}),
+            {"name": "evaluate", "run": str(run.path), "fingerprint": data.fingerprint, "split": split},
+        )
+        place = split if on is None else f"{split}-{data.fingerprint[:8]}"
+        judged = Judged(run, method, data, index, logits, lambda: data if on is None else own_data(run))
+        answers = _known(run, place)
+        for question, options in asked:
+            answers = {k: v for k, v in answers.items() if k not in question.keys} | question.ask(judged, options).json()
+        found = _evaluation(run, data, table, split, answers)
+        table.save(run.path / "predictions" / f"{place}.parquet")
+        write_json(run.path / f"metrics-{place}.json", found.json())
+    return found
+
+
+def recall(run: Run, split: str = "test", on: Any = None) -> Evaluation:
+    """The judgement of a run from its saved predictions; made now if it has none."""
+    path = run.path / "predictions" / f"{split}.parquet"
+    if on is not None or not path.is_file():
+        return evaluate(run, on, split=split)
+    table = Table.read(path)
+    data = own_data(run)
+    if not data.is_source(table.made_by.get("fingerprint")):
+        raise UserError(f"{data.source} has changed since {run.path} was judged on it")
+    return _evaluation(run, data, table, split, _known(run, split))
+
+
+def _asked(**given: Any) -> list[tuple[Question, Any]]:
+    """The questions that these arguments ask, each with its options; bad options are rejected here."""
+    asked = []
+    for question in questions():
+        options = question.options(**{name: given[name] for name in question.arguments})
+        if question.wanted(given):
+            asked.append((question, options))
+    return asked
+
+
+def _rows(data: DataSet, split: str, own: bool, known: Tensor | None) -> Tensor:
+    """The rows to judge. A source without splits of its own is judged whole: none of its rows was trained on."""
+    rows = data.rows(split) if own or split not in data.carved else torch.arange(len(data))
+    if known is not None:
+        rows = rows[known[rows]]
+        if not len(rows):
+            raise UserError(f"no row of {data.name} has a class that the run knows: {', '.join(data.classes[:8])}")
+    return rows
+
+
+def _known(run: Run, place: str) -> dict[str, Any]:
+    """What was found before on the same rows and takes minutes: it is asked for once. Another source's classes are asked each time."""
+    saved = run.path / f"metrics-{place}.json"
+    known = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else {}
+    return {key: known[key] for q in questions() if q.name != "cross_dataset" for key in q.keys if key in known}
+
+
+def _evaluation(run: Run, data: DataSet, table: Table, split: str, answers: Mapping[str, Any]) -> Evaluation:
+    index, logits = table.index, table.column("logits").float()
+    by_bias = {}
+    if len(data.bias_names) > 1:
+        by_bias = {name: judge(logits, data.only_bias([name]), index) for name in data.bias_names}
+    return Evaluation(
+        run=str(run.path), split=split, on=data.source or data.name, selection=run.outcome["selection"],
+        labels=run.config["labels"], aligned_rule=run.config["alignment"]["rule"], groups=judge(logits, data, index),
+        by_bias=by_bias, label_figures=label_figures(logits, data, index), answers=plain(answers), predictions=table, data=data,
+        rows=index,
+    )  # fmt: skip

@@ -1,0 +1,66 @@
+"""The verb `new`: the source file and the test file of a component, from templates, with a passing test."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+from unskew.core import registry
+from unskew.core.errors import UserError, suggest
+from unskew.core.files import write_text
+
+KINDS = ("method",)
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True, slots=True)
+class NewFiles:
+    paths: tuple[Path, ...]
+    next: str  # the command that tests them
+
+    def json(self) -> dict[str, object]:
+        return {"paths": [str(path) for path in self.paths], "next": self.next}
+
+
+def new(kind: str, name: str, root: Path | None = None) -> NewFiles:
+    """Write the files of a component called `name` below `root`, the current folder if not given."""
+    if kind not in KINDS:
+        raise UserError(f"unskew new {kind}: there is no template{suggest(kind, KINDS)}")
+    root = root or Path.cwd()
+    *package, leaf = name.split(".")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", leaf) or not all(part.isidentifier() for part in package):
+        raise UserError(f"{name!r} cannot be the name of a {kind}: small letters, digits and _, beginning with a letter")
+    if package:
+        source, test, module = root.joinpath(*package, f"{leaf}.py"), root / "tests" / f"test_{leaf}.py", name
+    elif _is_checkout(root):
+        if registry.is_known("methods", leaf):
+            raise UserError(f"there is a method {leaf!r} already")
+        source, test = root / "unskew" / "methods" / f"{leaf}.py", root / "tests" / "methods" / f"test_{leaf}.py"
+        module = f"unskew.methods.{leaf}"
+    else:
+        raise UserError(f"{root} is not a checkout of unskew; name a module of your own, such as mypackage.{leaf}")
+    for path in (source, test):
+        if path.exists():
+            raise UserError(f"{path} exists; choose another name")
+    words = {"name": leaf, "module": module, "method": leaf if not package else name, "class_name": _class_name(leaf)}
+    for path, template in ((source, "method.py.txt"), (test, "test_method.py.txt")):
+        write_text(path, Template((TEMPLATES / template).read_text(encoding="utf-8")).substitute(words))
+    shown = tuple(path.relative_to(root) for path in (source, test))
+    return NewFiles(shown, f"python -m pytest {shown[1].as_posix()}")
+
+
+def _class_name(name: str) -> str:
+    """
+    >>> _class_name("my_method")
+    'MyMethod'
+    """
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def _is_checkout(root: Path) -> bool:
+    try:
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"]
+    except (OSError, KeyError, ValueError):
+        return False
+    return project == "unskew" and (root / "unskew" / "methods").is_dir()

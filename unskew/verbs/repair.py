@@ -1,0 +1,366 @@
+"""The verb `repair`: from a source and a repair's name to a table of weights that any training code can use."""
+
+import dataclasses
+import json
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+from torch import Tensor, nn
+
+from unskew.core import progress
+from unskew.core.errors import UserError
+from unskew.core.files import dumps, plain, whole_folder, write_json, write_text
+from unskew.core.settings import Settings, without
+from unskew.core.version import VERSION
+from unskew.core.workplace import alone, check_place, claim, digest, identity
+from unskew.data.dataset import DataSet
+from unskew.data.export import check_folder, write_csv, write_images
+from unskew.data.sources import as_words, load
+from unskew.features import Spec, compute, spec
+from unskew.measure.representation_bias import FOLDS, bias_of_labels
+from unskew.methods._contract import Method
+from unskew.pages.repair import RepairPage, composition, gallery, verdict
+from unskew.records import Measured, Reading, Repaired, Run, Table
+from unskew.repairs import _contract as repairs
+from unskew.repairs._contract import Outcome, Repair
+from unskew.representations import _contract as representations
+from unskew.training.finished import trained_method
+from unskew.training.predict import predict
+from unskew.training.run import train_once
+
+ENDINGS = {"parquet": ".parquet", "csv": ".csv", "folder": ""}
+
+
+def repair(
+    source: Any,
+    method: str = "repair",
+    *,
+    out: str | Path = "weights.parquet",
+    how: str = "parquet",
+    copy: bool = False,
+    measure: Sequence[str] = (),
+    splits: Sequence[str] = (),
+    model: str = "",
+    seed: int = 0,
+    device: str = "auto",
+    settings: Mapping[str, Any] | None = None,
+    command: str = "",
+) -> Repaired:
+    """Weight, keep or drop the rows of `source`; write the table, its JSON and a page. Called again it resumes, or does nothing."""
+    out = Path(out)
+    chosen = repairs.load(method)
+    given = _with_defaults(chosen, Settings.of(settings))
+    cfg = chosen.settings(given.own)
+    _check_out(out, how)
+    for name in measure:
+        spec(name)  # reject an unknown name before the work
+    data = load(source, **given["data"])
+    if how == "folder":
+        check_folder(data)
+    asked = _identity(method, chosen, cfg, given, model, data, seed, splits, measure) | {"as": how, "copy": copy}
+    place = _Place(out, how)
+    done = place.finished(asked, data)
+    if done is not None:
+        return done
+    with alone(out, "repair"):
+        done = place.finished(asked, data)  # by another process, while this one waited
+        if done is not None:
+            return done
+        every = _rows(data, tuple(splits) or _own_splits(data, chosen.splits))
+        readable = every[~torch.isin(every, torch.tensor([k for k, _ in data.unreadable], dtype=torch.long))]
+        work = _Work(data, readable, seed, out, asked, given, model, device)
+        outcome = chosen.apply(work, cfg)
+        _check_outcome(outcome, method)
+        found = _result(chosen, cfg, work, outcome, _measure(work, outcome, measure, seed), every, command, place)
+        place.write(found, data, outcome, copy)
+    return found
+
+
+def _with_defaults(chosen: Repair, given: Settings) -> Settings:
+    """The settings with the repair's own defaults of the network that it trains."""
+    strange = list(given.training().shared().dotted())
+    if strange and chosen.train is None:
+        raise UserError(f"setting {strange[0]!r} is of a training, and this repair trains no network")
+    return Settings.of({**(chosen.train or {}), **given.dotted()})
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the result goes: a table with JSON and page beside it, or a folder with all of them inside."""
+
+    out: Path
+    how: str
+
+    @property
+    def table(self) -> Path:
+        return self.out / "weights.parquet" if self.how == "folder" else self.out.with_suffix(".parquet")
+
+    def finished(self, asked: Mapping[str, Any], data: DataSet) -> Repaired | None:
+        """What is there already, if it is the same request; None if there is nothing; anything else is refused."""
+        if not self.table.is_file():
+            return None
+        table = Table.read(self.table)
+        there = table.made_by.get("identity")
+        if there is None:
+            raise UserError(f"{self.table} holds something else; choose another --out, or remove it")
+        if "bias_digest" not in there and there.get("fingerprint") == data.former:  # of version 0.1
+            there = {"behind": {}, **there, "fingerprint": data.fingerprint, "bias_digest": data.bias_digest}
+        claim(self.table, "repair", there, asked)
+        progress.say(f"{self.out} is finished already: nothing to do")
+        page = self.table.with_suffix(".html")
+        return Repaired.of_json({**table.made_by, "groups": _groups_of(self.table)}, table, self.out, page)
+
+    def write(self, found: Repaired, data: DataSet, outcome: Outcome, copy: bool) -> None:
+        """All at once: the folder as a whole, or page, JSON and, last, the table: its presence says that the repair is whole."""
+        if self.how == "folder":
+            with whole_folder(self.out) as part:
+                write_images(data, found.table, part, copy)
+                self._files(found, data, outcome, part / "weights.parquet")
+        else:
+            if self.how == "csv":
+                write_csv(found.table, self.out)
+            self._files(found, data, outcome, self.table)
+        for stale in self.out.absolute().parent.glob(f".{self.out.name}.*.state"):  # of this repair, and of ones given up
+            stale.unlink()
+
+    def _files(self, found: Repaired, data: DataSet, outcome: Outcome, path: Path) -> None:
+        write_text(path.with_suffix(".html"), RepairPage(found, gallery(data, outcome), outcome).render())
+        write_json(path.with_suffix(".json"), found.json())
+        found.table.save(path)
+
+
+def _groups_of(table: Path) -> dict[str, Any]:
+    """Shares by class and bias value, which only the JSON beside the table has."""
+    try:
+        groups: dict[str, Any] = json.loads(table.with_suffix(".json").read_text(encoding="utf-8"))["groups"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"classes": [], "before": [], "after": [], "by_bias": []}
+    return groups
+
+
+@dataclass
+class _Work:
+    """Features and networks for a repair, made from the parts that stand above it."""
+
+    data: DataSet
+    rows: Tensor
+    seed: int
+    out: Path
+    identity: Mapping[str, Any]
+    given: Settings
+    model: str
+    device: str
+    used: str = field(default="", init=False)  # the run whose network was used
+
+    @property
+    def state(self) -> Path:
+        tag = digest(dumps(dict(self.identity)))[:8]
+        return self.out.absolute().with_name(f".{self.out.name}.{tag}.state")
+
+    @property
+    def workers(self) -> int:
+        return 0 if self.data.reading is None else int(self.data.reading.workers)
+
+    def default_features(self) -> list[str]:
+        by_dimensions = {3: ["color:kind=max"], 1: ["input"]}
+        return by_dimensions.get(len(self.data.shape), ["frame"])
+
+    def features(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
+        index, blocks = compute(self.data, [spec(n) for n in names], self.rows, workers=self.workers)
+        return index, torch.cat([blocks[n] for n in names], 1)
+
+    def network(self, run: str, method: str) -> nn.Module:
+        return self._trained(run, method).model
+
+    def layer(self, run: str, method: str) -> tuple[Tensor, Tensor]:
+        self._trained(run, method)
+        kind = representations.load("layer")
+        one = Spec("layer", kind, kind.config(run=self.used))  # not as text: a path may hold a comma
+        index, blocks = compute(self.data, [one], self.rows, workers=self.workers)
+        return index, blocks["layer"]
+
+    def logits(self, run: str, method: str) -> tuple[Tensor, Tensor]:
+        return predict(self._trained(run, method), self.data, self.rows, workers=self.workers)
+
+    def _trained(self, run: str, method: str) -> Method:
+        """The method of the named run; without a name one is trained beside the table, and kept there."""
+        if not run:
+            place = self.out.absolute().with_name(f"{self.out.stem}-model")
+            made = train_once(
+                self.data, method, model=self.model, out=place, seed=self.seed, device=self.device,
+                settings=self.given.training().shared().dotted(), command=f"the {method} model of {self.out.name}",
+            )  # fmt: skip
+            run = str(made.path)
+        self.used = run
+        found = trained_method(Run(Path(run)))
+        if tuple(found.facts.shape) != self.data.shape or found.facts.num_classes != len(self.data.classes):
+            raise UserError(
+                f"{run} was trained for inputs of shape {tuple(found.facts.shape)} and {found.facts.num_classes} classes; "
+                f"{self.data.name} has {self.data.shape} and {len(self.data.classes)}"
+            )
+        return found
+
+
+def _own_splits(data: DataSet, splits: Sequence[str]) -> list[str]:
+    """The splits that a repair works on by itself: of test rows only such as were drawn like the training rows."""
+    chosen = [s for s in splits if data.has(s) and (s != "test" or "test" in data.carved)]
+    return [*chosen, *(["test_biased"] if "test" in splits and data.has("test_biased") else [])]
+
+
+def _rows(data: DataSet, splits: Sequence[str]) -> Tensor:
+    names = list(dict.fromkeys(splits))
+    there = [s for s in names if data.has(s)]
+    missing = [s for s in names if not data.has(s)]
+    if missing or not there:
+        raise UserError(
+            f"{data.name} has no split {(missing or names)[0]!r}; it has {', '.join(s for s in data.splits if data.has(s))}"
+        )
+    return torch.cat([data.rows(s) for s in there]).sort().values
+
+
+def _check_out(out: Path, how: str) -> None:
+    if how not in ENDINGS:
+        raise UserError(f"--as {how}: must be parquet, csv or folder")
+    if how != "folder" and out.suffix != ENDINGS[how]:
+        raise UserError(f"--out {out}: a table written as {how} ends in {ENDINGS[how]}")
+    if not out.name:
+        raise UserError(f"--out {out}: name a file or a new folder")
+    if how == "folder":
+        check_place(out, "the result of a repair", ("weights.parquet",))
+    elif out.is_dir():
+        raise UserError(f"--out {out} is a folder; name a file")
+
+
+def _identity(
+    method: str,
+    chosen: Repair,
+    cfg: Any,
+    given: Settings,
+    model: str,
+    data: DataSet,
+    seed: int,
+    splits: Sequence[str],
+    measure: Sequence[str],
+) -> dict[str, Any]:
+    training = given.shared().dotted() if chosen.train is not None else {}
+    named = (*getattr(cfg, "phi", ()), *measure)
+    return identity(
+        repair=method,
+        settings=dataclasses.asdict(cfg),
+        training={k: str(v) for k, v in sorted(training.items())},
+        model=model,
+        fingerprint=data.fingerprint,
+        bias=list(data.bias_names),
+        bias_digest=data.bias_digest,
+        seed=seed,
+        splits=list(splits),
+        measure=list(measure),
+        # What a representation is made with may change behind its name: the weights of a network.
+        behind={name: state for name in named if (state := spec(name).state)},
+    )
+
+
+def _check_outcome(outcome: Outcome, method: str) -> None:
+    if not bool(torch.isfinite(outcome.weight).all()) or bool((outcome.weight < 0).any()):
+        raise UserError(f"{method} gave weights that are not finite; lower its learning rates")
+    if float(outcome.weight.sum()) <= 0:
+        raise UserError(f"nothing is kept: {method} gave every row weight 0")
+
+
+def _measure(work: _Work, outcome: Outcome, named: Sequence[str], seed: int) -> list[Measured]:
+    """Representation bias of the rows before and after, for the named representations or those that the repair worked on."""
+    data = work.data
+    columns = [f"column:name={n}" for n in data.bias_names if "," not in n and "=" not in n]
+    names = list(named) or list(outcome.representations) or columns or work.default_features()
+    weight = torch.zeros(len(data), dtype=torch.float64)
+    weight[outcome.index] = outcome.weight.double()
+    found = []
+    for name in names:
+        index, features = work.features([name])
+        readings = [_reading(data, features, data.y[index], w, seed) for w in (None, weight[index])]
+        found.append(Measured(name, *readings))
+    return found
+
+
+def _reading(data: DataSet, features: Tensor, y: Tensor, weight: Tensor | None, seed: int) -> Reading:
+    try:
+        _check_classes(data, y)
+        e = bias_of_labels(features, y, weight, seed=seed)
+    except UserError as error:
+        return Reading(bias=None, low=None, high=None, n=0, reason=str(error))
+    return Reading(**plain({"bias": e.bias, "low": e.low, "high": e.high, "n": e.n, "chance": e.chance}))
+
+
+def _check_classes(data: DataSet, y: Tensor) -> None:
+    if data.multi_label:
+        return
+    counts = y.bincount(minlength=len(data.classes))
+    for name, count in zip(data.classes, counts.tolist(), strict=True):
+        if 0 < count < FOLDS:
+            raise UserError(
+                f"class {name!r} has {count} rows, too few to measure what gives it away; at least {FOLDS} are needed"
+            )
+
+
+def _result(
+    chosen: Repair, cfg: Any, work: _Work, outcome: Outcome, measured: list[Measured], every: Tensor, command: str, place: _Place
+) -> Repaired:
+    data = work.data
+    groups, kept = composition(data, outcome), int((outcome.weight > 0).sum())
+    frame = _frame(data, every, outcome)
+    found = Repaired(
+        verdict=verdict(kept, len(every), measured[0], groups),
+        kept=kept,
+        rows=len(every),
+        unreadable=len(every) - len(outcome.index),
+        noisy=None if outcome.noisy is None else int(outcome.noisy.sum()),
+        repair=work.identity["repair"],
+        use=chosen.use(cfg),
+        settings=work.identity["settings"],
+        training=work.identity["training"],
+        run=work.used,
+        seed=work.seed,
+        measured=measured,
+        figures=plain({k: v for k, v in outcome.figures.items() if not isinstance(v, Tensor)}),
+        data=plain(data.describe()),
+        fingerprint=data.fingerprint,
+        identity=work.identity,
+        groups=groups,
+        command=command,
+        next=f"unskew train {as_words(data)} {shlex.join(['--weights', str(place.table)])} --out repaired",
+        version=VERSION,
+        table=Table(frame),
+        path=place.out,
+        page=place.table.with_suffix(".html"),
+    )
+    about = {"name": "repair", **without(plain(found.json()), ("groups",))}
+    return dataclasses.replace(found, table=Table(frame, about))
+
+
+def _frame(data: DataSet, rows: Tensor, outcome: Outcome) -> pl.DataFrame:
+    """All judged rows in order; one whose file cannot be decoded has weight 0 and no score."""
+    weight = torch.zeros(len(data), dtype=torch.float64)
+    score = torch.full((len(data),), math.nan, dtype=torch.float64)
+    noisy = torch.zeros(len(data), dtype=torch.bool)
+    weight[outcome.index], score[outcome.index] = outcome.weight.double(), outcome.score.double()
+    if outcome.noisy is not None:
+        noisy[outcome.index] = outcome.noisy
+    columns: dict[str, Any] = {"index": rows.numpy()}
+    if data.paths:
+        columns["path"] = [data.paths[i] for i in rows.tolist()]
+    if not data.multi_label:
+        columns["label"] = [data.classes[c] for c in data.y[rows].tolist()]
+    columns |= {
+        "split": [data.splits[c] for c in data.split[rows].tolist()],
+        "weight": weight[rows].numpy(),
+        "keep": (weight[rows] > 0).numpy(),
+        "score": score[rows].numpy(),
+        "noisy": noisy[rows].numpy(),
+    }
+    return pl.DataFrame(columns)

@@ -1,0 +1,130 @@
+"""The verb `train`: a method of one stage or of several, after a repair if one stands before it.
+
+Every stage leaves its result beside OUT and resumes from there. `denoise+METHOD` cleans the labels before any method, and
+`balance+METHOD` draws the rows down until every label has the bias values equally often; their settings begin with `denoise.` or
+`balance.`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from unskew.core.errors import UserError
+from unskew.core.settings import Settings
+from unskew.data.dataset import DataSet
+from unskew.data.sources import load
+from unskew.records import Run, Table
+from unskew.training.finished import trained_method
+from unskew.training.fit import TrainConfig
+from unskew.training.predict import predict
+from unskew.training.run import train_once
+from unskew.training.settings import BEFORE, check_method, check_training, run_config, split_method
+
+
+def train(
+    source: Any,
+    method: str = "erm",
+    *,
+    model: str = "",
+    out: str | Path,
+    weights: str | Path | Table | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    settings: Mapping[str, Any] | None = None,
+    command: str = "",
+) -> Run:
+    """Train a method, of one stage or several, into the folder `out`; called again it resumes, or does nothing if the run is finished."""
+    if not source and isinstance(source, str):
+        raise UserError("no source: name one, or give a --recipe that does")
+    before, rest = split_method(method)
+    asked = _Request(source, model, Path(out), seed, device, command)
+    if before:
+        return _after_repair(asked, before, rest, weights, Settings.of(settings))
+    found = check_method(method)
+    if not found.staged:
+        return asked.once(asked.out, method, settings or {}, weights)
+    if weights is not None:
+        raise UserError(f"method {method!r} makes its own weights; leave out --weights")
+    assert found.train is not None  # it is staged
+    given = Settings.of(settings)
+    cfg = found.settings(given.own)
+    return found.train(_Stages(asked, given.shared()), cfg)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What every training of a method has in common."""
+
+    source: Any
+    model: str
+    out: Path
+    seed: int
+    device: str
+    command: str
+
+    def once(self, place: Path, method: str, settings: Mapping[str, Any], weights: str | Path | Table | None = None) -> Run:
+        """One training."""
+        return train_once(
+            self.source, method, model=self.model, out=place, weights=weights, seed=self.seed, device=self.device,
+            settings=settings, command=self.command,
+        )  # fmt: skip
+
+    def repaired(self, place: Path, name: str, settings: Mapping[str, Any]) -> Table:
+        """The table of a repair. Imported here: a training without one needs no repair and no page."""
+        from unskew.verbs.repair import repair
+
+        return repair(
+            self.source, name, out=place, model=self.model, seed=self.seed, device=self.device, settings=settings
+        ).table  # fmt: skip
+
+
+class _Stages:
+    """What a method of several stages is handed (methods._contract.Stage)."""
+
+    def __init__(self, asked: _Request, settings: Settings) -> None:
+        self.asked, self.settings = asked, settings
+        self.out, self.seed = asked.out.absolute(), asked.seed
+        self.given: Mapping[str, Any] = settings.dotted()
+        self.budget: TrainConfig = run_config(settings).train
+        self._data: DataSet | None = None
+
+    def data(self) -> DataSet:
+        if self._data is None:
+            self._data = load(self.asked.source, **self.settings["data"])
+        return self._data
+
+    def beside(self, name: str) -> Path:
+        return self.out.with_name(f"{self.out.name}-{name}")
+
+    def run(self, place: Path, method: str, settings: Mapping[str, Any] | None = None, weights: Table | None = None) -> Run:
+        return self.asked.once(place, method, self.settings.merged(settings or {}).dotted(), weights)
+
+    def repair(self, place: Path, name: str, settings: Mapping[str, Any]) -> Table:
+        return self.asked.repaired(place, name, self.settings.reading().dotted() | dict(settings))
+
+    def predict(self, run: Run, split: str) -> tuple[Tensor, Tensor]:
+        data = self.data()
+        return predict(trained_method(run), data, data.rows(split))
+
+    def buffer(self, run: Run, name: str) -> Tensor:
+        return trained_method(run).get_buffer(name)
+
+
+def _after_repair(asked: _Request, before: str, method: str, weights: str | Path | Table | None, settings: Settings) -> Run:
+    """denoise+METHOD, balance+METHOD: rows are left out first, and METHOD, of one stage or several, never sees them."""
+    inner, rest = settings.under(before)
+    check_training(method, asked.model, rest.dotted())
+    if weights is not None:
+        raise UserError(f"{before}+ makes its own table; leave out --weights")
+    if rest["data"].get("keep"):
+        raise UserError(f"{before}+ sets data.keep itself; leave it out")
+    out = asked.out.absolute()
+    table = out.with_name(f"{out.name}-{BEFORE[before]}.parquet")
+    asked.repaired(table, before, rest.reading().dotted() | inner.dotted())
+    return train(
+        asked.source, method, model=asked.model, out=out, seed=asked.seed, device=asked.device, command=asked.command,
+        settings=rest.merged({"data.keep": str(table)}).dotted(),
+    )  # fmt: skip
