@@ -1,4 +1,4 @@
-"""One round of AFLite, all classifiers together, against one scikit-learn fit after another on the same rows.
+"""One round of AFLite: all classifiers fitted together, against one scikit-learn fit after another on the same rows.
 
 python benchmarks/aflite_rounds.py [--rows 10000] [--models 64]
 """

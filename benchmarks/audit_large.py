@@ -1,8 +1,8 @@
-"""Audit a folder of 10,000 generated 224-pixel JPEGs: time, and the memory of the process and its workers together.
+"""Audit a folder of 10,000 generated 224-pixel JPEGs: time, and memory of the process and its workers together.
 
     python benchmarks/audit_large.py [--images 10000]
 
-Halfway through the features the audit is killed and started again, to show that it goes on.
+Halfway through the features the audit is killed and started again, to show that it resumes.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def generate(root: Path, images: int) -> None:
 
 
 def memory_of(pid: int) -> int:
-    """Kilobytes that a process and its children hold: each page shared between them counted once (Pss)."""
+    """Kilobytes held by a process and its children, each shared page counted once (Pss)."""
     try:
         children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
         total = 0

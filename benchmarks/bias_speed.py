@@ -1,9 +1,9 @@
-"""representation_bias against scikit-learn's LogisticRegression on 50,000 x 512 features and 10 classes: same risk, less time, one run.
+"""representation_bias against scikit-learn's LogisticRegression on 50,000 x 512 features and 10 classes: same risk, less time.
 
     python benchmarks/bias_speed.py
 
-Both do the same job: five folds, five weight decays, every row judged by the model of its fold. scikit-learn is given the same standardised
-features and folds. `--folds 1` of it is timed alone first and scaled up, unless --whole is given.
+Both do the same job: five folds, five weight decays, every row judged by the model of its fold. scikit-learn gets the same
+standardised features and folds; only one of its folds is timed and scaled up, unless --whole is given.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def main() -> None:
             losses[decay].append(-p.gather(1, y[test][:, None]).mean())
     theirs_time = (time.perf_counter() - started) * FOLDS / len(folds)
     chosen = torch.stack(losses[ours.decay])
-    surprise = ours.entropy  # classes are nearly equal, so a row's prior loss is the entropy to 1e-4
+    surprise = ours.entropy  # classes are nearly equal, so a row's prior loss equals the entropy to 1e-4
     own = torch.stack([(surprise - ours.gain[fold == k]).mean() for k in folds])
     print(
         f"unskew {ours_time:.1f} s; scikit-learn {theirs_time:.1f} s{'' if given.whole else ' (one fold measured, times five)'}"

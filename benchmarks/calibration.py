@@ -1,10 +1,10 @@
-"""Can the measure be trusted: planted bias of known size, many seeds.
+"""Can the measure be trusted? Planted bias of known size, many seeds.
 
     python benchmarks/calibration.py [--seeds 100] [--out docs/results/calibration.md]
 
-Three questions: does the 95 % interval hold the true bias; is an independent property called a shortcut on imbalanced classes; is a
-property found that carries 5 % of the label's entropy. Rows that are done are kept in a CSV beside the table, and a run that was
-interrupted goes on from there.
+Three questions: does the 95 % interval contain the true bias? Is an independent property called a shortcut on imbalanced classes?
+Is a property found that carries 5 % of the label's entropy? Finished rows are kept in a CSV beside the table, from which an
+interrupted run resumes.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def table(done: dict, seeds: int) -> str:
         "# Calibration of representation bias",
         "",
         f"`make bench NAME=calibration` (`python benchmarks/calibration.py --seeds {seeds}`): 5,000 rows, features = one-hot of",
-        "the planted symbol and four numbers that know nothing, five folds, 19 permutations. Rows behind it: calibration.csv.",
+        "the planted symbol and four numbers of noise, five folds, 19 permutations. The single runs are in calibration.csv.",
         "",
         "| true bias | larger class | seeds | true bias inside the 95 % interval | called above chance | mean estimate |",
         "|---|---|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""Kill a training ten times with SIGKILL, start it again each time with the same command, compare with an uninterrupted run.
+"""Kill a training ten times with SIGKILL, start it again each time with the same command, and compare with an uninterrupted run.
 
 python benchmarks/kill_and_resume.py [--epochs 10] [--kills 10] [--seed 0]
 """
@@ -47,11 +47,11 @@ def main() -> None:
         process = subprocess.Popen(
             [*base, "--out", str(home / "killed")], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
         )
-        # Reading data and importing takes a while: most of these moments fall into the training itself.
+        # Importing and reading data take a while; most of these moments fall within the training itself.
         time.sleep(chance.uniform(0.05, 0.35) * straight)
         process.send_signal(signal.SIGKILL)
         _, said = process.communicate()
-        landed += process.returncode == -signal.SIGKILL  # a run may end before its kill comes
+        landed += process.returncode == -signal.SIGKILL  # a run may end before it is killed
         resumed_from += [line for line in said.splitlines() if "resuming" in line]
         print(f"kill {kill + 1}: {said.splitlines()[-1] if said.strip() else 'before the first word'}", flush=True)
     subprocess.run([*base, "--out", str(home / "killed")], check=True, stdout=subprocess.DEVNULL)

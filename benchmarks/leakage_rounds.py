@@ -1,4 +1,4 @@
-"""Five attackers as one batched model against one after another: time as a ratio in one run, and the same result.
+"""Five attackers as one batched model against one after another: ratio of times in one run, and equal results.
 
 python benchmarks/leakage_rounds.py
 """

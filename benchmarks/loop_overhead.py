@@ -1,9 +1,10 @@
-"""Time of the training loop over the bare compute of the same network and batch size, in one run, as a ratio.
+"""Time of the training loop as a ratio to the bare compute of the same network and batch size, in one run.
 
     python benchmarks/loop_overhead.py
 
 Bare compute: forward, backward and optimiser step on one batch that is already a float tensor. The loop adds drawing ids,
-gathering and converting pixels, the method's own terms, logging and the check for non-finite losses. Both are timed in alternating rounds.
+gathering and converting pixels, the method's own terms, logging and the check for non-finite losses. The two are timed in
+alternating rounds.
 """
 
 import statistics

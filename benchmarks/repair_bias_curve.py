@@ -1,4 +1,4 @@
-"""Colour bias of Colored MNIST against the jitter, REPAIR's protocol on real MNIST, and of grey digits.
+"""Colour bias of Colored MNIST against the colour jitter (REPAIR's protocol on real MNIST), and of grey digits.
 
 python benchmarks/repair_bias_curve.py [--out docs/results/colour-bias.md]
 """

@@ -1,4 +1,4 @@
-"""An epoch of REPAIR against the dense autograd form, and PGD's scores against a plain evaluation pass; memory for a million rows.
+"""An epoch of REPAIR against the dense autograd form, PGD's scores against an evaluation pass, and memory for a million rows.
 
 python benchmarks/repair_speed.py
 """
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def dense_epoch(z, y, batch=128):
-    """The released step over all rows by autograd, features in memory."""
+    """The released code's step over all rows by autograd, with features in memory."""
     estimator = torch.nn.Linear(z.shape[1], 10)
     omega = torch.zeros(len(y), requires_grad=True)
     first = torch.optim.SGD(estimator.parameters(), lr=1e-3, momentum=0.9)

@@ -2,8 +2,8 @@
 
 python benchmarks/step_cost.py [--model convnet1] [--rounds 8]
 
-Methods take turns, so that a noisy machine is noisy for all; the figure is the median ratio over the rounds. The same steps on a set
-ten times as large show that nothing grows with the data.
+Methods take turns, so that a noisy machine affects all alike; the figure is the median ratio over the rounds. The same steps on a
+set ten times as large show that the cost does not grow with the data.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def growth(steps):
     """lff, which keeps state for every sample, on 20,000 and on 200,000 rows of two numbers."""
     seconds = {}
     runs = {rows: prepared("lff", {}, "mlp", load(f"planted:rows={rows},bias=0.5")) for rows in (20_000, 200_000)}
-    for rows, run in [*runs.items(), *runs.items()]:  # the second time counts
+    for rows, run in [*runs.items(), *runs.items()]:  # only the second time counts
         started = time.perf_counter()
         run(steps)
         seconds[rows] = (time.perf_counter() - started) / steps

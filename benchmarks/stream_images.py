@@ -2,7 +2,8 @@
 
 python benchmarks/stream_images.py [--images 5000] [--width 16]
 
-Prints the share of the time, after a warm-up, that the loop spent waiting for the loader (at most 10 % is the aim). Two decoding workers.
+Prints the share of the time, after a warm-up, that the loop spent waiting for the loader (the aim is at most 10 %). Two decoding
+workers.
 """
 
 import argparse

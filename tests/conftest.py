@@ -69,3 +69,36 @@ def folder(tmp_path):
         write_image(root / "cat" / f"{k}.png", (200, 60, 60), seed=k)
         write_image(root / "dog" / f"{k}.png", (60, 60, 200), seed=100 + k)
     return root
+
+
+# Helpers that check something explain a failure as tests do.
+pytest.register_assert_rewrite("tests.support")
+
+
+@pytest.fixture
+def real_set(tmp_path):
+    """The maker of a real set's official layout: by its name, the source and its folder."""
+    from tests.support.real_sets import MAKE
+
+    def build(name):
+        more = MAKE[name](tmp_path)
+        return f"{name}:root={tmp_path}" + (f",{more}" if more else ""), tmp_path
+
+    return build
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """Downloads and features go to a cache of the test's own."""
+    monkeypatch.setenv("UNSKEW_DATA", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """The small suite, in a file beside its table."""
+    from tests.support.suites import GOOD, TABLE
+
+    (tmp_path / "table.csv").write_text(TABLE)
+    path = tmp_path / "toy.toml"
+    path.write_text(GOOD)
+    return path

@@ -1,4 +1,4 @@
-"""Features of rows: computed once, in batches, all representations in one pass over the pixels, kept in the cache."""
+"""Features of rows: computed in batches, all representations in one pass over the pixels, and cached."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ from unskew.data.sources import pieces
 from unskew.representations._contract import Representation
 from unskew.representations._contract import load as representation
 
-CHUNK = 1024  # rows of one cached file: what an interrupted run loses at most
+CHUNK = 1024  # rows per cached file: the most an interrupted run loses
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Spec:
 
     @property
     def content(self) -> bool:
-        """Whether it may rightly tell the class, so that reading it there is no shortcut by itself."""
+        """Whether it may legitimately show the class, so that being readable does not make it a shortcut."""
         return self.kind.is_content(self.cfg)
 
     def missing(self, data: DataSet) -> str:
@@ -44,12 +44,12 @@ class Spec:
 
     @property
     def state(self) -> str:
-        """What its features depend on beside its settings; empty for most."""
+        """What its features depend on besides its settings; empty for most."""
         return self.kind.state(self.cfg)
 
     @property
     def key(self) -> str:
-        """Where its features are cached: changes with the settings and with the code that makes them."""
+        """The folder of its cached features: changes with the settings and with the code that computes them."""
         digest = hashlib.sha256(self.kind.source.read_bytes())
         digest.update(repr(self.cfg).encode())
         digest.update(self.state.encode())
@@ -57,18 +57,18 @@ class Spec:
 
 
 def spec(text: str) -> Spec:
-    """`color:kind=mean` as a Spec; a dotted name is a user's own module."""
+    """`color:kind=mean` as a Spec; a dotted name is a user's module."""
     name, _, settings = text.partition(":")
     kind = representation(name)
     values = config.words(pieces(settings))
     try:
         return Spec(text, kind, config.build(kind.config, values))
     except UserError as error:
-        raise UserError(f"representation {name}: {error} (as {name}:NAME=VALUE)") from None
+        raise UserError(f"representation {name}: {error} (write {name}:NAME=VALUE)") from None
 
 
 def standard(data: DataSet) -> tuple[list[Spec], dict[str, str]]:
-    """Every representation that an audit of this data set runs, and the reason for each that does not apply."""
+    """The representations that an audit of this data set measures, and why others do not apply."""
     chosen, left = [], {}
     for name in registry.names("representations"):
         for settings in representation(name).variants_for(data):
@@ -85,14 +85,14 @@ def standard(data: DataSet) -> tuple[list[Spec], dict[str, str]]:
 def compute(
     data: DataSet, specs: list[Spec], rows: Tensor, *, workers: int = 0, batch: int = 32
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """(ids, {name: (n, D)}) for the rows whose input can be read; what is in the cache is not computed again."""
+    """(ids, {name: (n, D)}) of the rows whose input can be read; cached features are not computed again."""
     for one in specs:
         why = one.missing(data)
         if why:
             raise UserError(f"representation {one.name!r} cannot be computed: {why}")
     home = cache() / "features" / data.fingerprint
     plan = [_planned(specs, home, number, chunk) for number, chunk in enumerate(torch.split(rows, CHUNK))]
-    # One stream for all chunks: workers start once, while this process is still small.
+    # One stream for all chunks: workers start once, while this process still uses little memory.
     wanted = [part for chunk, _, todo, _ in plan if _looks(todo) for part in torch.split(chunk, batch)]
     stream = _stream(data, wanted, workers)
     kept: list[tuple[Tensor, dict[str, Tensor]]] = []
@@ -115,7 +115,7 @@ Found = dict[str, tuple[Tensor, Tensor]]  # ids and features by representation
 
 
 def _planned(specs: list[Spec], home: Path, number: int, chunk: Tensor) -> tuple[Tensor, Found, list[Spec], dict[str, Path]]:
-    """A chunk of rows: what the cache has of it, what is left to do, and where that is to be kept."""
+    """A chunk of rows: its cached features, the representations still to compute, and the paths to cache them at."""
     tag = hashlib.sha256(chunk.numpy().tobytes()).hexdigest()[:16]
     paths = {one.name: home / one.key / f"{number:05d}-{tag}.safetensors" for one in specs if one.kind.cached}
     found: Found = {}
@@ -131,7 +131,7 @@ def _looks(specs: list[Spec]) -> bool:
 
 
 def _stream(data: DataSet, batches: list[Tensor], workers: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """(ids, inputs in [0, 1]) of each batch in order, rows that cannot be decoded left out."""
+    """(ids, inputs in [0, 1]) of each batch in order, without unreadable rows."""
     if not batches:
         return
     held = data.inputs.in_memory or workers == 0
@@ -141,7 +141,7 @@ def _stream(data: DataSet, batches: list[Tensor], workers: int) -> Iterator[tupl
 
 
 def _common(rows: Tensor, found: Found) -> tuple[Tensor, dict[str, Tensor]]:
-    """The rows that every representation has: one that needs no pixels also has those that cannot be decoded."""
+    """The rows that every representation has; one that needs no pixels also has unreadable rows."""
     for index, _ in found.values():
         rows = rows[torch.isin(rows, index)]
     return rows, {name: block[torch.searchsorted(index, rows)] for name, (index, block) in found.items()}
@@ -150,7 +150,7 @@ def _common(rows: Tensor, found: Found) -> tuple[Tensor, dict[str, Tensor]]:
 def _chunk(
     data: DataSet, specs: list[Spec], rows: Tensor, batches: Iterable[tuple[Tensor, Tensor]] | None
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Features of the rows of `batches`, or of all `rows` where no representation looks at the inputs."""
+    """Features of the rows in `batches`, or of all `rows` if no representation reads the inputs."""
     parts: dict[str, list[Tensor]] = {one.name: [] for one in specs}
     ids = []
     for index, x in batches if batches is not None else [(rows, None)]:
@@ -163,5 +163,5 @@ def _chunk(
 
 def _one(one: Spec, data: DataSet, index: Tensor, x: Tensor | None) -> Tensor:
     with torch.no_grad():
-        made = one.kind.features(data, index, x, one.cfg)
-    return made.reshape(len(index), -1)
+        features = one.kind.features(data, index, x, one.cfg)
+    return features.reshape(len(index), -1)

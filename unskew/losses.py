@@ -7,13 +7,13 @@ from unskew.core.errors import UserError
 
 
 def task_loss(logits: Tensor, y: Tensor, class_weight: Tensor | None = None) -> Tensor:
-    r"""The loss of the task itself, per sample: cross-entropy for classes, mean binary cross-entropy for label sets.
+    r"""The task's loss per sample: cross-entropy for classes, mean binary cross-entropy for several labels per row.
 
     .. math::  \ell_i = -\log \mathrm{softmax}(z_i)_{y_i}
                \qquad\text{or}\qquad
                \ell_i = -\frac1L \sum_l y_{il} \log \sigma(z_{il}) + (1 - y_{il}) \log(1 - \sigma(z_{il}))
 
-    `class_weight` multiplies the terms of a class or label, its negative terms too.
+    `class_weight` multiplies the terms of a class or label, including its negative terms.
     """
     if y.ndim == 1:
         return F.cross_entropy(logits, y, weight=class_weight, reduction="none")
@@ -22,12 +22,12 @@ def task_loss(logits: Tensor, y: Tensor, class_weight: Tensor | None = None) -> 
 
 
 def gce(logits: Tensor, y: Tensor, q: float = 0.7, *, scaled: bool = False) -> Tensor:
-    r"""Generalised cross-entropy, per sample: rows that the model already likes count more, so it grows biased.
+    r"""Generalised cross-entropy, per sample: rows the model already gets right count more, so it becomes biased.
 
     .. math::  \ell_i = \frac{1 - p_{y_i}^q}{q}, \qquad \nabla \ell_i = p_{y_i}^q \, \nabla \mathrm{CE}_i
 
-    `scaled` gives what the public codes of LfF and PGD minimise instead, q p^q CE with the factor held fixed: the same
-    direction, q times the length, and a value that is no longer this loss.
+    `scaled` is what the released code of LfF and PGD minimises instead, q p^q CE with the factor detached: a gradient of the same
+    direction and q times the length, and a value that is no longer this loss.
 
     >>> import torch
     >>> float(gce(torch.zeros(1, 2), torch.tensor([0]), q=1.0))  # q = 1: one minus the probability
@@ -38,26 +38,26 @@ def gce(logits: Tensor, y: Tensor, q: float = 0.7, *, scaled: bool = False) -> T
     ce = F.cross_entropy(logits, y, reduction="none")
     if scaled:
         return q * (-q * ce.detach()).exp() * ce
-    return -(-q * ce).expm1() / q  # p^q = exp(-q CE): no power of a probability that underflows
+    return -(-q * ce).expm1() / q  # p^q = exp(-q CE), so that p cannot underflow
 
 
 def confusion(logits: Tensor) -> Tensor:
-    r"""Cross-entropy to the uniform distribution, per sample: least where a bias predictor cannot decide (BlindEye).
+    r"""Cross-entropy to the uniform distribution, per sample: lowest where a bias predictor is undecided (BlindEye).
 
     .. math::  \ell_i = -\frac1C \sum_c \log \mathrm{softmax}(z_i)_c
 
-    Logits (B, C), or (B, C, ...) for maps, averaged over the places.
+    Logits (B, C), or (B, C, ...) for maps, averaged over their positions.
     """
     per_place = -F.log_softmax(logits, 1).mean(1)
     return per_place.flatten(1).mean(1) if per_place.ndim > 1 else per_place
 
 
 def negative_entropy(logits: Tensor) -> Tensor:
-    r"""Minus the entropy of the prediction, per sample: least where a bias predictor cannot decide (learning not to learn).
+    r"""Minus the entropy of the prediction, per sample: lowest where a bias predictor is undecided (learning not to learn).
 
     .. math::  \ell_i = \sum_c p_{ic} \log p_{ic}
 
-    From log-probabilities, so that one that underflows gives 0 and not NaN. Maps are averaged over their places.
+    From log-probabilities, so that an underflow gives 0 and not NaN. Maps are averaged over their positions.
     """
     log_p = F.log_softmax(logits, 1)
     per_place = (log_p.exp() * log_p).sum(1)
@@ -65,11 +65,11 @@ def negative_entropy(logits: Tensor) -> Tensor:
 
 
 def rubi(logits: Tensor, bias_logits: Tensor, y: Tensor) -> Tensor:
-    r"""Cross-entropy of logits masked by what a biased model believes, per sample (RUBi).
+    r"""Cross-entropy of logits masked by a biased model's prediction, per sample (RUBi).
 
     .. math::  \ell_i = \mathrm{CE}\big(z_i \odot \sigma(b_i),\ y_i\big)
 
-    The question-only branch's own loss, CE(b, y), is added by the caller.
+    The caller adds the loss of the question-only branch, CE(b, y).
     """
     return F.cross_entropy(logits * bias_logits.sigmoid(), y, reduction="none")
 

@@ -16,7 +16,7 @@ def test_words_are_sorted_into_parts_and_come_back():
 
 def test_nested_tables_of_a_recipe_are_the_same_as_dotted_words():
     assert Settings.of({"train": {"epochs": 3}, "method": {"q": 1}}) == Settings.of({"train.epochs": 3, "q": 1})
-    with pytest.raises(UserError, match="names a part: write train.NAME=value"):
+    with pytest.raises(UserError, match=r"is a part, not a setting: write train.NAME=value"):
         Settings.of({"train": 3})
 
 
@@ -32,4 +32,8 @@ def test_settings_of_what_stands_before_a_method():
     inner, rest = Settings.of({"denoise.factor": 2, "denoise.train.epochs": 1, "train.epochs": 9, "q": 1}).under("denoise")
     assert (inner["train"], inner.own) == ({"epochs": 1}, {"factor": 2})
     assert (rest["train"], rest.own) == ({"epochs": 9}, {"q": 1})
-    assert rest.merged({"data.keep": "t.parquet", "train.epochs": 4}).dotted() == {"data.keep": "t.parquet", "train.epochs": 4, "q": 1}
+    assert rest.merged({"data.keep": "t.parquet", "train.epochs": 4}).dotted() == {
+        "data.keep": "t.parquet",
+        "train.epochs": 4,
+        "q": 1,
+    }

@@ -126,9 +126,9 @@ def test_g_is_the_papers_wherever_it_stands():
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        ("repair.bias", "own.toml:3: column 'repair.bias' is no figure of repair; there are: bias_after, bias_before, kept"),
-        ("kept.clean", "own.toml:3: column 'kept.clean' is no figure of kept; there are: clean_aligned, clean_conflicting"),
-        ("repare.kept", "own.toml:3: column 'repare.kept' is no figure of evaluate"),
+        ("repair.bias", "own.toml:3: column 'repair.bias' is not a figure of repair; available: bias_after, bias_before, kept"),
+        ("kept.clean", "own.toml:3: column 'kept.clean' is not a figure of kept; available: clean_aligned, clean_conflicting"),
+        ("repare.kept", "own.toml:3: column 'repare.kept' is not a figure of evaluate"),
     ],
 )
 def test_a_wrong_column_of_a_repair_is_refused(tmp_path, column, said):
@@ -190,9 +190,9 @@ def test_a_row_asks_its_own_questions_over_the_suites(tmp_path):
         ("noise = [1.0]", "nois = [1.0]", "own.toml:14: evaluate has an unknown entry 'nois'; did you mean 'noise'"),
         ("noise = [1.0]", "noise = 1.0", "own.toml:14: evaluate.noise must be a list, got 1.0"),
         ("noise = [1.0]", "noise = [-1.0]", "own.toml:14: evaluate: noise: every level must be above 0"),
-        ("attack = { rounds = 2 }", "leakage = false", "own.toml:14: evaluate: noise, alpha and rba are questions about leakage"),
+        ("attack = { rounds = 2 }", "leakage = false", "own.toml:14: evaluate: noise, alpha and rba need --leakage"),
         ("randomisation.0", "randomization.0", "own.toml:15: read_from = 'leakage.randomization.0': leakage has no part"),
-        ("leakage.randomisation.0", "leakege.rba", "own.toml:15: read_from = 'leakege.rba': evaluate has no answer 'leakege'"),
+        ("leakage.randomisation.0", "leakege.rba", "own.toml:15: read_from = 'leakege.rba': evaluate gives no answer 'leakege'"),
         ("[1.0]", "[1.0], rba = 2", "own.toml:14: evaluate: rba=2: the margin must lie in (0, 1)"),
     ],
 )
@@ -274,7 +274,7 @@ def test_parts_of_a_recipe_may_be_left_out_where_there_is_one_choice():
         ("pgd-table1/colored-mnist/0.99/lff@smal", "no scale 'smal'; did you mean 'small'?"),
         ("pgd-table1/colored-mnits/0.99/lff@small", "no data set or setting 'colored-mnits'; did you mean 'colored-mnist'?"),
         ("pgd-tabel1/colored-mnist/0.99/lff@small", "no suite 'pgd-tabel1'; did you mean 'pgd-table1'?"),
-        ("repair-table1/moving-digits/C2D@small", "is a dependency and not a training"),
+        ("repair-table1/moving-digits/C2D@small", "is a dependency, not a training"),
     ],
 )
 def test_a_wrong_recipe_says_what_there_is(text, said):

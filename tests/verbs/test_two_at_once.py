@@ -64,7 +64,7 @@ def test_a_place_at_work_is_refused_and_left_as_it_is(verb, tmp_path, run, monke
     monkeypatch.setattr(workplace, "PATIENCE", 0.2)
     out = tmp_path / "out"
     with held(out):
-        with pytest.raises(UserError, match=f"another {verb} is at work in .*; wait for it, or choose another --out"):
+        with pytest.raises(UserError, match=f"another {verb} is running in .*; wait for it to finish, or choose another --out"):
             VERBS[verb](out, run)
         assert not out.exists() or not list(out.iterdir())
     VERBS[verb](out, run)  # free again
@@ -74,11 +74,11 @@ def test_a_place_at_work_is_refused_and_left_as_it_is(verb, tmp_path, run, monke
 
 def test_evaluate_and_report_wait_for_nobody_either(tmp_path, run, monkeypatch):
     monkeypatch.setattr(workplace, "PATIENCE", 0.2)
-    with held(run.path), pytest.raises(UserError, match="another evaluation is at work"):
+    with held(run.path), pytest.raises(UserError, match="another evaluation is running"):
         package.evaluate(run)
     package.evaluate(run)
     page = tmp_path / "page.html"
-    with held(page), pytest.raises(UserError, match="another report is at work"):
+    with held(page), pytest.raises(UserError, match="another report is running"):
         package.report(run, page)
     assert not page.exists()
     assert package.report(run, page).is_file()
@@ -99,7 +99,7 @@ def test_two_repairs_of_one_folder_started_together(tmp_path):
     said = [process.communicate(timeout=300) for process in both]
     codes = sorted(process.returncode for process in both)
     assert codes in ([0, 0], [0, 2]), said  # the second waits a little: it finds the work done, or is refused
-    assert sum("is finished already" in err or "is at work" in err for _, err in said) == 1, said
+    assert sum("is already finished" in err or "is running in" in err for _, err in said) == 1, said
     table = pl.read_parquet(tmp_path / "kept" / "weights.parquet")
     kept = int((table["weight"] > 0).sum())
     assert len(list((tmp_path / "kept").rglob("*.png"))) == kept

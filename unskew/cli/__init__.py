@@ -1,4 +1,4 @@
-"""Words to one call to text: a file per verb."""
+"""The command line, a file per verb: parse the words, make one call, print the result."""
 
 from unskew.cli import audit, bench, data, demo, dependency, evaluate, explain, list_, new, repair, report, train
 from unskew.cli.app import app, main

@@ -51,7 +51,7 @@ def stop(status: int, text: str) -> NoReturn:
 
 
 def main() -> None:
-    """Exit status 0: done; 2: the request or the input is wrong, said in one line; 1: anything else."""
+    """Exit status 0: done; 2: the request or the input is wrong, with one line that says why; 1: anything else."""
     from unskew.core import progress
     from unskew.core.errors import UserError
 
@@ -59,7 +59,7 @@ def main() -> None:
         progress.switch_on()
     try:
         status = app(standalone_mode=False)
-        if isinstance(status, int) and status:  # an interrupt comes back as a number in some versions of typer
+        if isinstance(status, int) and status:  # some versions of typer return a number after an interrupt
             stop(status, "interrupted; run the same command again to resume" if status == 130 else "stopped")
     except UserError as error:
         stop(2, str(error))
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def _stop_on_wrong_words(error: Exception) -> None:
-    """Complaints of the command-line parser. Recognised by shape: typer carries its own copy of click in some versions."""
+    """Errors of the command-line parser, recognised by name and method: some versions of typer bring their own copy of click."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message())  # type: ignore[attr-defined]
         raise SystemExit(2) from None

@@ -13,7 +13,9 @@ from unskew.cli.options import Bias, Json, Label, Seed, Settings, Source, Split,
 def audit(
     source: Source,
     settings: Settings = None,
-    representation: Annotated[Optional[list[str]], typer.Option(help="Only this one; may be given several times.")] = None,
+    representation: Annotated[
+        Optional[list[str]], typer.Option(help="Measure only this representation; may be given several times.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for page, JSON and scores.")] = Path("audit"),
     label: Label = "",
     bias: Bias = None,
@@ -21,12 +23,14 @@ def audit(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Measure what gives the label away: colour, background, texture, file facts, columns. Needs no bias labels."""
+    """Measure what gives the label away: colour, background, texture, file properties, columns. Needs no bias labels."""
     from unskew.core import config
     from unskew.pages.text import audit_table
     from unskew.verbs.audit import audit as verb
 
     values = config.words(settings or []) | columns(label, None, split)
     named = [name for text in bias or [] for name in text.split(",")]
-    found = verb(source, bias=named, representations=representation or [], out=out, seed=seed, settings=values, command=command())
-    show({"page": str(found.page), **found.json()}, json, f"{audit_table(found)}\n\npage: {found.page.resolve()}")
+    result = verb(
+        source, bias=named, representations=representation or [], out=out, seed=seed, settings=values, command=command()
+    )
+    show({"page": str(result.page), **result.json()}, json, f"{audit_table(result)}\n\npage: {result.page.resolve()}")

@@ -1,4 +1,4 @@
-"""`unskew demo`: the whole pipe on embedded digits."""
+"""`unskew demo`: the whole pipeline on embedded digits."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,12 +11,12 @@ from unskew.cli.options import Json, Seed
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the run and the page.")] = Path("demo-out"),
+    out: Annotated[Path, typer.Option(help="Folder for the runs and the page.")] = Path("demo-out"),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """The whole pipe on a built-in biased digit set, minutes on two cores."""
+    """Run the whole pipeline on a built-in set of biased digits; takes minutes on two cores."""
     from unskew.verbs.demo import demo as verb
 
-    found, text = verb(out, seed)
-    show(found, json, text)
+    result, text = verb(out, seed)
+    show(result, json, text)

@@ -13,14 +13,12 @@ from unskew.cli.options import Bias, Device, Json, Label, Seed, Settings, Source
 def dependency(
     source: Source,
     settings: Settings = None,
-    phi: Annotated[
-        str, typer.Option(help="Representation that the shortcut is read from; see: unskew list representations.")
-    ] = "",
-    model: Annotated[str, typer.Option(help="See: unskew list models. Chosen by the inputs if not given.")] = "",
+    phi: Annotated[str, typer.Option(help="Representation to read the shortcut from; see: unskew list representations.")] = "",
+    model: Annotated[str, typer.Option(help="See: unskew list models. Chosen to fit the inputs if not given.")] = "",
     method: Annotated[str, typer.Option(help="See: unskew list methods.")] = "erm",
-    rates: Annotated[str, typer.Option(help="Shares of the rows to keep.")] = "0.25,0.5,0.75",
+    rates: Annotated[str, typer.Option(help="Shares of the rows to keep, separated by commas.")] = "0.25,0.5,0.75",
     on_split: Annotated[
-        str, typer.Option(help="Split that accuracy is taken on; test if drawn as the training rows are, else val.")
+        str, typer.Option(help="Split to measure accuracy on; by default test if it is drawn like the training rows, else val.")
     ] = "",
     out: Annotated[Path, typer.Option(help="Folder for weights and runs.")] = Path("dependency"),
     label: Label = "",
@@ -30,13 +28,13 @@ def dependency(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """REPAIR's beta: what a model loses when rows that feed a shortcut are left out, beside as many left out at random."""
+    """REPAIR's beta: the accuracy lost without the rows that feed a shortcut, compared with leaving out as many at random."""
     from unskew.core import config
     from unskew.pages.text import dependency_table
     from unskew.verbs.dependency import dependency as verb
 
-    found = verb(
+    result = verb(
         source, phi=phi, out=out, model=model, method=method, rates=config.numbers(rates, "rates"), split=on_split,
         seed=seed, device=device, settings=config.words(settings or []) | columns(label, bias, split), command=command(),
     )  # fmt: skip
-    show(found.json(), json, dependency_table(found))
+    show(result.json(), json, dependency_table(result))

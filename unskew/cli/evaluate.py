@@ -13,25 +13,28 @@ from unskew.cli.options import Device, Json
 def evaluate(
     run: Annotated[Path, typer.Argument(help="Run folder.")],
     on: Annotated[str, typer.Option(help="Another source with the same classes, or see --shared-classes.")] = "",
-    split: Annotated[str, typer.Option(help="Which split to judge on.")] = "test",
+    split: Annotated[str, typer.Option(help="Split to judge on.")] = "test",
     leakage: Annotated[bool, typer.Option("--leakage", help="Also attack: can the bias be guessed from the logits?")] = False,
     noise: Annotated[
-        str, typer.Option(help="With --leakage: also with noise of these levels on the embedding, e.g. 0.5,1,2.")
+        str, typer.Option(help="With --leakage: also attack with noise of these levels on the embedding, e.g. 0.5,1,2.")
     ] = "",
     alpha: Annotated[float, typer.Option(help="With --leakage: attack an alpha-balanced subset of the rows.")] = 0.0,
-    rba: Annotated[float, typer.Option(help="With --leakage: also after calibration to the training ratios, this margin.")] = 0.0,
-    corruptions: Annotated[str, typer.Option(help="Also on corrupted images: all, or names such as fog,shot_noise.")] = "",
+    rba: Annotated[
+        float, typer.Option(help="With --leakage: also attack after calibration to the training ratios with this margin.")
+    ] = 0.0,
+    corruptions: Annotated[str, typer.Option(help="Also judge on corrupted images: all, or names such as fog,shot_noise.")] = "",
     textures: Annotated[
         str,
         typer.Option(
-            metavar="REPRESENTATION", help="Also over clusters of this: texture, or layer:model=vgg16,... (see explain)."
+            metavar="REPRESENTATION", help="Also judge over clusters of this: texture, or layer:model=vgg16,... (see explain)."
         ),
     ] = "",
     temporal: Annotated[
-        bool, typer.Option("--temporal", help="Clips: also how much features change when played backwards.")
+        bool, typer.Option("--temporal", help="Also measure how much features change when clips are played backwards.")
     ] = False,
     shared_classes: Annotated[
-        bool, typer.Option("--shared-classes", help="With --on: judge the classes that both have, and their average precision.")
+        bool,
+        typer.Option("--shared-classes", help="With --on: judge only the classes that both have, also by average precision."),
     ] = False,
     device: Device = "auto",
     json: Json = False,
@@ -41,8 +44,8 @@ def evaluate(
     from unskew.pages.text import group_table
     from unskew.verbs.evaluate import evaluate as verb
 
-    found = verb(
+    result = verb(
         run, on or None, split=split, device=device, leakage=leakage, noise=config.numbers(noise, "noise"), alpha=alpha, rba=rba,
         corruptions=[name for name in corruptions.split(",") if name], textures=textures, temporal=temporal, shared_classes=shared_classes,
     )  # fmt: skip
-    show(found.json(), json, group_table(found))
+    show(result.json(), json, group_table(result))

@@ -20,13 +20,13 @@ def explain(
     """Print a card: equation, source, how ours differs, settings. Or a setting: type, default, meaning."""
     kinds = [kind for kind in registry.KINDS if registry.is_known(kind, name)]
     if not kinds and "." in name:
-        found = reference.find(name)
-        show({"settings": [s.json() for s in found]}, json, "\n".join(_setting(s) for s in found))
+        settings = reference.find(name)
+        show({"settings": [s.json() for s in settings]}, json, "\n".join(_setting(s) for s in settings))
         return
     if not kinds:
         raise UserError(f"nothing is called {name!r}{suggest(name, {n for k in registry.KINDS for n in registry.names(k)})}")
     cards = [{"kind": kind, "name": name, "card": registry.card(kind, name)} for kind in kinds]
-    text = [_card(kind, name, headed=k > 0) for k, kind in enumerate(kinds)]  # repair is a repair and a method
+    text = [_card(kind, name, headed=k > 0) for k, kind in enumerate(kinds)]  # repair is both a repair and a method
     show({**cards[0], "others": cards[1:]}, json, "\n\n".join(text))
 
 
@@ -39,4 +39,4 @@ def _card(kind: str, name: str, headed: bool) -> str:
 
 
 def _setting(s: reference.Setting) -> str:
-    return f"{s.name}\n  {s.meaning}\n  type: {s.type}\n  default: {s.default or 'none, it must be given'}"
+    return f"{s.name}\n  {s.meaning}\n  type: {s.type}\n  default: {s.default or 'none; it must be given'}"

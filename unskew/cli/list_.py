@@ -9,9 +9,9 @@ from unskew.cli.options import Json
 from unskew.core import reference, registry
 from unskew.core.errors import UserError, suggest
 
-PREFIXES = {  # what may stand before a method
-    "denoise+METHOD": "any of these, after rows with wrong labels were left out",
-    "balance+METHOD": "any of these, after rows were left out until every label has the bias values equally often",
+PREFIXES = {  # what can be put before a method
+    "denoise+METHOD": "any of these, after dropping rows with wrong labels",
+    "balance+METHOD": "any of these, after dropping rows until every label has the bias values equally often",
 }
 MEANING = {
     "methods": "ways to train: --method",
@@ -36,11 +36,11 @@ def list_(
         show({"kinds": MEANING}, json, "\n".join(f"{name:16} {meaning}" for name, meaning in MEANING.items()))
         return
     if kind == "settings":
-        found = reference.run_settings()
-        width = max(len(f"{s.name}={s.default}") for s in found if len(s.default) < 20)
-        text = "\n".join(s.line(width) for s in found)
+        settings = reference.run_settings()
+        width = max(len(f"{s.name}={s.default}") for s in settings if len(s.default) < 20)
+        text = "\n".join(s.line(width) for s in settings)
         show(
-            {kind: [s.json() for s in found]},
+            {kind: [s.json() for s in settings]},
             json,
             f"{text}\n\nA method, repair or network has settings of its own: unskew explain NAME",
         )

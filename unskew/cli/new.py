@@ -19,6 +19,6 @@ def new(
     """Write the source file and the test file of a new component; the test passes as it is."""
     from unskew.verbs.new import new as verb
 
-    made = verb(kind, name)
-    text = "\n".join([*(f"wrote {path}" for path in made.paths), f"next: {made.next}"])
-    show(made.json(), json, text)
+    files = verb(kind, name)
+    text = "\n".join([*(f"wrote {path}" for path in files.paths), f"next: {files.next}"])
+    show(files.json(), json, text)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they do with them."""
+"""Options that several commands share, and the settings they stand for."""
 
 import shlex
 import sys
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 Source = Annotated[
-    str, typer.Argument(help="Built-in name with settings (colored-mnist:ratio=0.99), folder, table, .npz, saved data set.")
+    str, typer.Argument(help="Built-in name with settings (colored-mnist:ratio=0.99), folder, table, .npz or saved data set.")
 ]
 Settings = Annotated[
     Optional[list[str]], typer.Argument(metavar="[KEY=VALUE]...", help="Settings, e.g. train.epochs=10 optim.lr=0.01.")
@@ -27,5 +27,5 @@ def columns(label: str, bias: list[str] | None, split: str) -> dict[str, Any]:
 
 
 def command() -> str:
-    """The line that was typed."""
+    """The command line as typed."""
     return shlex.join(["unskew", *sys.argv[1:]])

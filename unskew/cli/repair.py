@@ -16,11 +16,13 @@ def repair(
     method: Annotated[str, typer.Option("--with", help="See: unskew list repairs.")] = "repair",
     out: Annotated[Path, typer.Option(help="The table (.parquet, .csv), or the folder.")] = Path("weights.parquet"),
     how: Annotated[str, typer.Option("--as", help="parquet, csv, or folder (kept images in class folders).")] = "parquet",
-    copy: Annotated[bool, typer.Option("--copy", help="With --as folder: copies instead of links.")] = False,
+    copy: Annotated[bool, typer.Option("--copy", help="With --as folder: copy files instead of linking.")] = False,
     measure: Annotated[
-        Optional[list[str]], typer.Option(help="Representation to measure before and after; several times.")
+        Optional[list[str]], typer.Option(help="Representation to measure before and after; may be given several times.")
     ] = None,
-    splits: Annotated[str, typer.Option(help="Splits to judge, separated by commas; the repair's own choice if not given.")] = "",
+    splits: Annotated[
+        str, typer.Option(help="Splits to weight, separated by commas; the repair's own choice if not given.")
+    ] = "",
     model: Annotated[str, typer.Option(help="Network of a repair that trains one.")] = "",
     label: Label = "",
     bias: Bias = None,
@@ -29,14 +31,14 @@ def repair(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Weights, subsets and cleaned labels that any training code can use. Run again, it resumes."""
+    """Make weights, subsets or cleaned labels that any training code can use. Run the same command again to resume."""
     from unskew.core import config
     from unskew.pages.text import repair_table
     from unskew.verbs.repair import repair as verb
 
     values = config.words(settings or []) | columns(label, bias, split)
-    found = verb(
+    result = verb(
         source, method, out=out, how=how, copy=copy, measure=measure or [], splits=[s for s in splits.split(",") if s],
         model=model, seed=seed, device=device, settings=values, command=command(),
     )  # fmt: skip
-    show({"out": str(found.path), **found.json()}, json, repair_table(found))
+    show({"out": str(result.path), **result.json()}, json, repair_table(result))

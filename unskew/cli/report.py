@@ -11,10 +11,10 @@ from unskew.cli.options import Json
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders; several stand side by side.")],
-    audit: Annotated[str, typer.Option(help="Folder of an audit, to stand before the runs.")] = "",
+    runs: Annotated[list[Path], typer.Argument(help="Run folders; several are shown side by side.")],
+    audit: Annotated[str, typer.Option(help="Folder of an audit to show before the runs.")] = "",
     repair: Annotated[
-        Optional[list[str]], typer.Option(help="Table of a repair, to stand before the runs; may be repeated.")
+        Optional[list[str]], typer.Option(help="Table of a repair to show before the runs; may be given several times.")
     ] = None,
     out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
     json: Json = False,

@@ -12,10 +12,10 @@ from unskew.cli.options import Bias, Device, Json, Label, Seed, Settings, Split,
 
 @app.command()
 def train(
-    source: Annotated[str, typer.Argument(help="As for audit; may stand in the recipe instead.")] = "",
+    source: Annotated[str, typer.Argument(help="As for audit; may come from the recipe instead.")] = "",
     settings: Settings = None,
-    method: Annotated[str, typer.Option(help="See: unskew list methods. erm if neither it nor the recipe says.")] = "",
-    model: Annotated[str, typer.Option(help="See: unskew list models. Chosen by the inputs if not given.")] = "",
+    method: Annotated[str, typer.Option(help="See: unskew list methods. erm if neither this nor the recipe names one.")] = "",
+    model: Annotated[str, typer.Option(help="See: unskew list models. Chosen to fit the inputs if not given.")] = "",
     weights: Annotated[Optional[Path], typer.Option(help="Table with a column weight, from unskew repair.")] = None,
     recipe: Annotated[
         str,
@@ -32,13 +32,13 @@ def train(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Train a method into a run folder. Run again, it resumes. Words on the line win over those of a recipe."""
+    """Train a method into a run folder. Run the same command again to resume. Settings given here override those of a recipe."""
     from unskew.core import config
     from unskew.verbs.recipe import read_recipe
     from unskew.verbs.train import train as verb
 
     if "=" in source and recipe and ":" not in source:
-        settings, source = [source, *(settings or [])], ""  # the source is the recipe's: the first word is a setting
+        settings, source = [source, *(settings or [])], ""  # the recipe has the source, so the first word is a setting
     words = config.words(settings or []) | columns(label, bias, split)
     asked = read_recipe(recipe, out, seed, device, words, command()) if recipe else None
     run = verb(

@@ -1,7 +1,7 @@
-"""The state of a run as one safetensors file: nothing is ever unpickled, nothing is ever half-written.
+"""The state of a run as one safetensors file: never unpickled, never half-written.
 
-Weights, buffers (with the per-sample state of a method), optimiser moments, and in the header a JSON with the step and the rest.
-Random streams, schedule and sampler position are functions of (seed, step) and need no place in it.
+It holds weights, buffers (including a method's per-sample state) and optimiser moments; a JSON header holds the step and the
+rest. Random streams, schedule and sampler position are functions of (seed, step), so they are not stored.
 """
 
 import json
@@ -20,7 +20,7 @@ from unskew.core.files import replacing
 def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     ready = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}
     with replacing(path) as part:
-        part.write_bytes(to_bytes(ready, metadata={"unskew": json.dumps(facts)}))  # a full disk is then an OSError like any other
+        part.write_bytes(to_bytes(ready, metadata={"unskew": json.dumps(facts)}))  # a full disk then raises an ordinary OSError
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -33,7 +33,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def pack(method: nn.Module, optimizers: dict[str, Optimizer]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Everything that a later process needs to go on, as tensors and plain facts."""
+    """Everything a later process needs to resume, as tensors and plain facts."""
     tensors = {f"method.{k}": t for k, t in method.state_dict().items()}
     groups: dict[str, Any] = {}
     for name, optimizer in optimizers.items():
@@ -65,7 +65,7 @@ def unpack(tensors: dict[str, Tensor], facts: dict[str, Any], method: nn.Module,
 
 
 def load_weights(path: Path, module: nn.Module) -> None:
-    """Put the weights of a file into a module that must match them exactly."""
+    """Load the weights of a file into a module that must match them exactly."""
     tensors, _ = read(path)
     own = module.state_dict()
     wrong = [k for k in own if k not in tensors or tensors[k].shape != own[k].shape]

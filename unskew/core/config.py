@@ -1,4 +1,4 @@
-"""Plain dataclasses from TOML and key=value words. No schema language, no merging rules to learn."""
+"""Plain dataclasses from TOML and key=value arguments. No schema language, no merging rules to learn."""
 
 import dataclasses
 import json
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def build(cls: type[T], values: dict[str, Any], where: str = "") -> T:
-    """An instance of dataclass `cls`; text is read by the field's type, an unknown key is an error.
+    """An instance of dataclass `cls`; text is parsed by the field's type, an unknown key is an error.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def build(cls: type[T], values: dict[str, Any], where: str = "") -> T:
         head, _, tail = key.partition(".")
         if head not in fields:
             raise UserError(f"unknown setting {where + head!r}{suggest(head, fields)}")
-        is_table = get_origin(fields[head]) is dict  # settings of something that is chosen by name, checked by it
+        is_table = get_origin(fields[head]) is dict  # settings of a component chosen by name, which checks them itself
         if tail and not (dataclasses.is_dataclass(fields[head]) or is_table):
             raise UserError(f"setting {where + head!r} has no parts, got {where + key!r}")
         if tail:
@@ -147,47 +147,47 @@ def _scalar(value: Any, hint: Any, name: str) -> Any:
 
 
 def words(pairs: Sequence[str]) -> dict[str, str]:
-    """`key=value` words of a command line as a dictionary.
+    """The `key=value` arguments of a command line as a dictionary.
 
     >>> words(["train.epochs=3", "note=a=b"])
     {'train.epochs': '3', 'note': 'a=b'}
     """
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise UserError(f"{pair!r} is not a setting: write key=value")
-        if key in found:
+        if key in settings:
             raise UserError(f"setting {key!r} is given twice")
-        found[key] = value
-    return found
+        settings[key] = value
+    return settings
 
 
 def recipe(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
-    """A TOML recipe: what it runs (source, method, model of its table [run]) and its settings, as key.part = value."""
+    """A TOML recipe: what it runs (source, method and model in its table [run]) and its settings, as nested tables."""
     try:
         loaded = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UserError(f"no recipe {str(path)!r}: {error.strerror}") from None
+        raise UserError(f"cannot read recipe {str(path)!r}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"recipe {str(path)!r} is not TOML: {error}") from None
-    named = loaded.pop("run", {})
-    strange = [k for k in named if k not in ("source", "method", "model")] if isinstance(named, dict) else ["run"]
-    if strange:
-        raise UserError(f"recipe {str(path)!r}: [run] has source, method and model, not {strange[0]!r}")
-    return {k: str(v) for k, v in named.items()}, loaded
+        raise UserError(f"recipe {str(path)!r} is not valid TOML: {error}") from None
+    run = loaded.pop("run", {})
+    unknown = [k for k in run if k not in ("source", "method", "model")] if isinstance(run, dict) else ["run"]
+    if unknown:
+        raise UserError(f"recipe {str(path)!r}: [run] may set source, method and model, not {unknown[0]!r}")
+    return {k: str(v) for k, v in run.items()}, loaded
 
 
 def merged(nested: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a recipe with words of the command line over them.
+    """The settings of a recipe, overridden by those of the command line.
 
     >>> merged({"optim": {"lr": 0.1, "name": "sgd"}}, {"optim.lr": "0.2", "q": "1"})
     {'optim.lr': '0.2', 'optim.name': 'sgd', 'q': '1'}
     """
-    spread: dict[str, Any] = {}
+    dotted: dict[str, Any] = {}
     for key, value in nested.items():
-        spread |= {f"{key}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
-    return spread | words
+        dotted |= {f"{key}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
+    return dotted | words
 
 
 def flat(cfg: Any) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def flat(cfg: Any) -> dict[str, Any]:
 
 
 def whole_names(parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Names with settings that were cut at their commas, put together again.
+    """Rejoin names with settings that were split at their commas.
 
     >>> whole_names(("color", "layer:model=resnet", "net.depth=50", "texture"))
     ('color', 'layer:model=resnet,net.depth=50', 'texture')
@@ -219,4 +219,4 @@ def numbers(text: str, name: str) -> tuple[float, ...]:
     try:
         return tuple(float(word) for word in text.split(",") if word)
     except ValueError:
-        raise UserError(f"{name} {text!r}: numbers separated by commas, such as 0.25,0.5") from None
+        raise UserError(f"{name} {text!r}: must be numbers separated by commas, such as 0.25,0.5") from None

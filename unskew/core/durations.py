@@ -8,7 +8,7 @@ _FORM = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*(epochs?|steps?|per
 
 
 def check_duration(text: str, name: str) -> None:
-    """A wrong one is told before anything is read or trained."""
+    """Reject a bad duration before reading data or training."""
     steps_of(text, 1, 1, name)
 
 

@@ -1,7 +1,7 @@
 """Device, precision and processes: the only file that touches them.
 
-One process is the default and runs the same code as many. Several processes are started by `torchrun`; every
-function here is the identity in one.
+One process is the default and runs the same code as many. `torchrun` starts several; with one process, every function here
+is the identity.
 """
 
 import ctypes
@@ -33,7 +33,7 @@ def rank() -> int:
 
 
 def planned_world() -> int:
-    """How many processes `torchrun` has started, known before they have found each other."""
+    """The number of processes `torchrun` started, known before they have connected."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
@@ -46,7 +46,7 @@ def global_sum(t: Tensor) -> Tensor:
 
 
 def global_sum_with_gradient(t: Tensor) -> Tensor:
-    """Sum of `t` over all processes; the gradient of every process's result flows back to every `t`."""
+    """Sum of `t` over all processes; gradients flow from every process's result to every process's `t`."""
     return cast(Tensor, _SumOverRanks.apply(t)) if world() > 1 else t  # type: ignore[no-untyped-call]
 
 
@@ -56,7 +56,7 @@ class _SumOverRanks(torch.autograd.Function):
         return global_sum(t)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override,unused-ignore]
         return global_sum(grad)
 
 
@@ -79,9 +79,9 @@ def shard(rows: Tensor) -> Tensor:
 
 
 def whole_batch(t: Tensor) -> Tensor:
-    """The rows of the step's whole batch, this process's among them, in the order of one process; gradients flow to all of them.
+    """The rows of the step's whole batch, ordered as a single process would order them; gradients flow to all of them.
 
-    For terms that compare rows with one another. A batch cut into parts (train.accumulate) is compared part by part.
+    For terms that compare rows with one another. A batch split by train.accumulate is compared part by part.
     """
     if world() == 1:
         return t
@@ -105,26 +105,26 @@ def batch_of(rows: int) -> Iterator[None]:
 
 
 def shard_of_batch(local_rows: int) -> tuple[int, slice]:
-    """Rows of the whole batch and this process's share of them, for chance that must not depend on the split."""
+    """Rows of the whole batch and this process's share of them, for random draws that must not depend on the split."""
     if world() == 1 or _global_rows is None or len(range(rank(), _global_rows, world())) != local_rows:
         return local_rows, slice(None)
     return _global_rows, slice(rank(), None, world())
 
 
 def check_device(device: str) -> torch.device:
-    """The device of this name, or a word about why it cannot be had."""
-    kind, _, which = device.partition(":")
-    if kind not in ("auto", "cpu", "cuda", "mps") or (which and (kind != "cuda" or not which.isdigit())):
-        raise UserError(f"no device {device!r}; there are: auto, cpu, cuda, cuda:0, mps")
-    if kind == "cuda" and int(which or 0) >= torch.cuda.device_count():
+    """The device of this name; raises if this machine does not have it."""
+    kind, _, number = device.partition(":")
+    if kind not in ("auto", "cpu", "cuda", "mps") or (number and (kind != "cuda" or not number.isdigit())):
+        raise UserError(f"no device {device!r}; available: auto, cpu, cuda, cuda:0, mps")
+    if kind == "cuda" and int(number or 0) >= torch.cuda.device_count():
         raise UserError(
-            f"device {device!r} was asked for, but torch sees {torch.cuda.device_count()} CUDA devices; use --device cpu"
+            f"device {device!r} is not available: torch sees {torch.cuda.device_count()} CUDA devices; use --device cpu"
         )
     if kind == "mps" and not torch.backends.mps.is_available():
-        raise UserError("device 'mps' was asked for, but this machine has none; use --device cpu")
+        raise UserError("device 'mps' is not available on this machine; use --device cpu")
     if kind == "auto":
         kind = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    return torch.device(f"{kind}:{which}" if which else kind)
+    return torch.device(f"{kind}:{number}" if number else kind)
 
 
 class Engine:
@@ -137,11 +137,11 @@ class Engine:
         processes = planned_world()
         local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         check_device(device)
-        accelerator, _, which = device.partition(":")
-        devices: Any = [int(which)] if which else local
+        accelerator, _, number = device.partition(":")
+        devices: Any = [int(number)] if number else local
         strategy: Any = "auto"
         if processes > 1:
-            # Buffers are not broadcast at each step: a method that keeps state over ranks sums it itself. The option has two names.
+            # No broadcast of buffers at each step: a method with state across ranks sums it itself. Torch renamed the option.
             known = inspect.signature(DistributedDataParallel.__init__).parameters
             still: dict[str, Any] = {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
             strategy = DDPStrategy(find_unused_parameters=alternating, **still)
@@ -169,7 +169,7 @@ class Engine:
         self.fabric.clip_gradients(cast(Any, module), optimizer, max_norm=norm, error_if_nonfinite=False)
 
     def without_sync(self, module: nn.Module, enabled: bool) -> AbstractContextManager[Any]:
-        """Inside, gradients pile up without being exchanged: for all but the last part of a batch."""
+        """Inside, gradients accumulate without being exchanged: for all but the last part of a batch."""
         if not enabled or world() == 1:
             return nullcontext()
         return self.fabric.no_backward_sync(cast(Any, module), enabled=True)
@@ -189,10 +189,10 @@ class Engine:
 
 
 def keep_freed_memory() -> None:
-    """Let the allocator keep up to 1 GiB that a step has freed, for the next step to use.
+    """Let the allocator keep up to 1 GiB of freed memory for the next step.
 
-    By default glibc returns large tensors to the system as soon as they are freed, and every step then pays for the
-    same pages again: a fifth of a small network's time. Elsewhere than on glibc nothing is done.
+    By default glibc returns large tensors to the system as soon as they are freed, so every step pays for the same pages
+    again: a fifth of a small network's time. Does nothing without glibc.
     """
     trim_threshold, mmap_threshold = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h
     try:

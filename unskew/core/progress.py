@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar with time left on a terminal, a quiet line now and then off it, nothing unless switched on."""
+"""Progress on stderr: a bar with the time left on a terminal, an occasional line elsewhere, nothing unless switched on."""
 
 import sys
 import time
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 _on = False
-QUIET_SECONDS = 20.0  # between two lines where there is no terminal
+QUIET_SECONDS = 20.0  # between two lines without a terminal
 
 
 class Advance(Protocol):
@@ -25,14 +25,14 @@ def wanted() -> bool:
 
 
 def say(text: str) -> None:
-    """One line of log."""
+    """Print one line to stderr."""
     if _on:
         print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def bar(label: str, total: int, done: int = 0) -> Iterator[Advance]:
-    """A bar over `total` steps of which `done` are behind; call what it gives to advance."""
+    """A bar over `total` steps, `done` of them already made; call what it yields to advance."""
     if not _on:
         yield lambda steps=1, note="": None
     elif sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""Every setting with its type, default and meaning, as the source states them: read with `ast`, nothing is imported.
+"""Every setting with its type, default and meaning, read from the source with `ast`; nothing is imported.
 
 A setting is a field of a frozen dataclass; the comment on its line says what it means.
 """
@@ -13,13 +13,13 @@ from pathlib import Path
 from unskew.core import registry
 from unskew.core.errors import UserError, suggest
 
-PARTS = {  # of a run, and the class that has its settings
+PARTS = {  # part of a run: file and class of its settings
     "data": ("data/reading.py", "DataConfig"),
     "optim": ("training/optim.py", "OptimConfig"),
     "train": ("training/fit.py", "TrainConfig"),
     "select": ("training/selection.py", "SelectConfig"),
 }
-COMPONENTS = ("methods", "repairs", "models", "data", "representations")  # kinds whose files have settings of their own
+COMPONENTS = ("methods", "repairs", "models", "data", "representations")  # kinds whose files define settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,48 +55,50 @@ def find(name: str) -> list[Setting]:
         if name not in known:
             raise UserError(f"no setting {name!r}{suggest(name, known)}")
         return [known[name]]
-    found = [
+    settings = [
         s
         for kind in COMPONENTS
         if registry.is_known(kind, head)
         for s in component_settings(kind, head)
         if s.name == f"{head}.{tail}"
     ]
-    if not found:
-        raise UserError(f"no setting {name!r}; unskew list settings has those of a run, unskew explain {head} those of {head}")
-    return found
+    if not settings:
+        raise UserError(
+            f"no setting {name!r}; see unskew list settings for those of a run, unskew explain {head} for those of {head}"
+        )
+    return settings
 
 
 @cache
 def fields(path: Path, cls: str, prefix: str) -> list[Setting]:
-    """The fields of a class, or of the file's Config, in their order."""
+    """The fields of a class, or of the file's Config, in order."""
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
     node = _config(tree, cls)
     if node is None:
         return []
     comments = _comments(text)
-    found = []
+    settings = []
     for item in node.body:
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
             default = "" if item.value is None else ast.unparse(item.value).strip("'")
             last = item.end_lineno or item.lineno
             meaning = next((comments[line] for line in (last, item.lineno, *range(item.lineno, last)) if line in comments), "")
-            found.append(Setting(f"{prefix}.{item.target.id}", ast.unparse(item.annotation), default, meaning))
-    return found
+            settings.append(Setting(f"{prefix}.{item.target.id}", ast.unparse(item.annotation), default, meaning))
+    return settings
 
 
 def _config(tree: ast.Module, cls: str) -> ast.ClassDef | None:
-    """The class of this name; without one, the class that is called Config, or NameConfig."""
+    """The class of this name; without a name, the class called Config or NameConfig."""
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    named = [c for c in classes if (c.name == cls if cls else c.name.endswith("Config"))]
-    return named[0] if named else None
+    matches = [c for c in classes if (c.name == cls if cls else c.name.endswith("Config"))]
+    return matches[0] if matches else None
 
 
 def _comments(text: str) -> dict[int, str]:
     """Comment by line number."""
-    found = {}
+    comments = {}
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and not token.line.lstrip().startswith("#"):
-            found[token.start[0]] = token.string.removeprefix("#").strip()
-    return found
+            comments[token.start[0]] = token.string.removeprefix("#").strip()
+    return comments

@@ -1,7 +1,7 @@
 """A folder is a registry: unskew/methods/lff.py is the method `lff`. Nothing to list, nothing to forget.
 
-Each kind of component has a contract: a dataclass whose fields are the names that a file must, or may, define. `load` fills it from the
-file and rejects a file that does not fit. A dotted name loads a user's own module by the same rules. This is the only code that imports a
+Each kind of component has a contract: a dataclass whose fields are the names a file must, or may, define. `load` fills it from
+the file and rejects a file that does not fit. A dotted name loads a user's module by the same rules. No other code imports a
 module by its name. Listing components and reading their cards imports nothing: names are file names, cards are read with `ast`.
 """
 
@@ -21,7 +21,7 @@ from unskew.core.errors import UserError, suggest
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[1]
-FOLDERS = {  # kind, as users write it, and where its files are
+FOLDERS = {  # kind, as users write it: folder of its files
     "methods": "methods",
     "models": "models",
     "data": "data/sets",
@@ -32,8 +32,8 @@ FOLDERS = {  # kind, as users write it, and where its files are
     "suites": "suites",
 }
 KINDS = tuple(FOLDERS)
-ALIASES = {"stages": "methods"}  # methods of several stages were a kind of their own
-_HYPHENS = {"data", "models"}  # shown with hyphens; either spelling is understood
+ALIASES = {"stages": "methods"}  # methods of several stages used to be a separate kind
+_HYPHENS = {"data", "models"}  # shown with hyphens; either spelling is accepted
 _SINGULAR = {"data": "data set"}
 
 
@@ -46,8 +46,8 @@ def names(kind: str) -> list[str]:
     folder = ROOT / FOLDERS[kind]
     if kind == "suites":
         return sorted(path.stem for path in folder.glob("*.toml"))
-    found = [path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")]
-    return sorted(n.replace("_", "-") if kind in _HYPHENS else n for n in found)
+    stems = [path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")]
+    return sorted(n.replace("_", "-") if kind in _HYPHENS else n for n in stems)
 
 
 def is_known(kind: str, name: str) -> bool:
@@ -56,7 +56,7 @@ def is_known(kind: str, name: str) -> bool:
 
 
 def module(kind: str, name: str) -> ModuleType:
-    """The module of one component; a dotted name is a user's own."""
+    """The module of one component; a dotted name is a user's module."""
     if "." in name:
         if not _importable(name):
             raise UserError(f"no module {name!r} on the Python path: a dotted name must be importable")
@@ -74,8 +74,8 @@ def package(name: str) -> ModuleType:
 def load(kind: str, name: str, contract: type[T]) -> T:
     """The component as its contract describes it.
 
-    A field `splits` is filled by `splits` or `SPLITS` of the file, a class `config` by `Config`; `name` and `source` are the file's
-    own. A field with the metadata `subclass_of` may also be filled by the one subclass of that class that the file defines.
+    A field `splits` is filled by `splits` or `SPLITS` of the file, a class `config` by `Config`; `name` and `source` are the
+    file's. A field with the metadata `subclass_of` may also be filled by the one subclass of that class that the file defines.
     """
     return fill(module(kind, name), contract)
 
@@ -99,9 +99,9 @@ def fill(source: ModuleType, contract: type[T]) -> T:
                 raise UserError(f"{source.__name__} must define one {field.metadata['subclass_of'].__name__}, not {len(own)}")
             values[field.name] = own[0]
         elif field.default is MISSING and field.default_factory is MISSING:
-            named = "Config" if field.name == "config" else field.name
+            missing = "Config" if field.name == "config" else field.name
             raise UserError(
-                f"{source.__name__} does not define {named}, as every {contract.__name__} must; see {contract.__module__}"
+                f"{source.__name__} does not define {missing}, as every {contract.__name__} must; see {contract.__module__}"
             )
     try:
         return contract(**values)
@@ -115,7 +115,7 @@ def subclasses(source: ModuleType, base: type[T]) -> list[type[T]]:
 
 
 def card(kind: str, name: str) -> str:
-    """The text of a component: its file's docstring, or the comment at the head of a suite. Imports nothing."""
+    """The text of a component: its file's docstring, or the comment at the top of a suite. Imports nothing."""
     if "." in name:
         return (module(kind, name).__doc__ or "").strip()
     name = name.replace("_", "-") if kind == "suites" else name
@@ -130,7 +130,7 @@ def card(kind: str, name: str) -> str:
 
 
 def first_line(kind: str, name: str) -> str:
-    """What a list says of a component."""
+    """The summary of a component, for lists."""
     return card(kind, name).partition("\n")[0]
 
 
@@ -139,7 +139,7 @@ def singular(kind: str) -> str:
 
 
 def from_here() -> None:
-    """Let a user's own modules in the current folder be found by dotted names; installed ones of the same name come first."""
+    """Make modules in the current folder importable by dotted name; installed ones of the same name come first."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)

@@ -1,7 +1,7 @@
-"""Named random streams: every use of chance has a seed of its own, made from the run's seed and a name.
+"""Named random streams: every random draw has its own seed, made from the run's seed and a name.
 
-Adding one more use of chance never shifts the others, and a resumed run needs no generator state: the stream
-of step 7,000 is a function of (seed, "step", 7000).
+Adding a stream never shifts the others, and a resumed run needs no generator state: the stream of step 7,000 is a function of
+(seed, "step", 7000).
 """
 
 import hashlib

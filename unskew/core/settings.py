@@ -1,6 +1,6 @@
-"""Settings as users write them, `train.epochs=3`, sorted into the parts of a run: the only code that knows the parts.
+"""Settings as users write them, `train.epochs=3`, sorted into the parts of a run. No other code knows the parts.
 
-A key that begins with no part (`q=0.7`, or `method.q=0.7`) belongs to the method or repair that was named.
+A key without a part (`q=0.7`, or `method.q=0.7`) belongs to the method or repair.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from typing import Any
 from unskew.core.errors import UserError
 
 PARTS = ("data", "optim", "train", "select", "model")
-READING_ONLY = ("augment",)  # of data: what changes inputs for training, and leaves rows as they are for everybody else
+READING_ONLY = ("augment",)  # settings of data that change inputs for training only
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Settings:
             elif isinstance(value, Mapping):
                 target.update(value)
             else:
-                raise UserError(f"setting {key!r} names a part: write {key}.NAME=value")
+                raise UserError(f"{key!r} is a part, not a setting: write {key}.NAME=value")
         return cls(parts, own)
 
     def __getitem__(self, part: str) -> dict[str, Any]:
@@ -52,30 +52,30 @@ class Settings:
         return Settings({name: self.parts[name] if name in parts else {} for name in PARTS}, {})
 
     def training(self) -> "Settings":
-        """Everything but how the source is read."""
+        """Everything except how the source is read."""
         return Settings({**self.parts, "data": {}}, self.own)
 
     def shared(self) -> "Settings":
-        """The parts without the method's own settings: what every stage of a method has in common."""
+        """The parts without the method's settings: what all stages of a method share."""
         return Settings(self.parts, {})
 
     def reading(self) -> "Settings":
-        """How rows are read by a verb that does not train on them: inputs are not changed."""
+        """How a verb that does not train reads the rows: inputs are not augmented."""
         return Settings({"data": without(self.parts["data"], READING_ONLY), **{n: {} for n in PARTS if n != "data"}}, {})
 
     def under(self, head: str) -> tuple["Settings", "Settings"]:
-        """What begins with `head.`, as settings of its own, and the rest.
+        """The settings under `head.`, without that prefix, and the rest.
 
         >>> inner, rest = Settings.of({"denoise.factor": 2, "denoise.train.epochs": 1, "q": 1}).under("denoise")
         >>> inner.dotted(), rest.dotted()
         ({'train.epochs': 1, 'factor': 2}, {'q': 1})
         """
-        begins = f"{head}."
-        inner = {k.removeprefix(begins): v for k, v in self.own.items() if k.startswith(begins)}
-        return Settings.of(inner), Settings(self.parts, {k: v for k, v in self.own.items() if not k.startswith(begins)})
+        prefix = f"{head}."
+        inner = {k.removeprefix(prefix): v for k, v in self.own.items() if k.startswith(prefix)}
+        return Settings.of(inner), Settings(self.parts, {k: v for k, v in self.own.items() if not k.startswith(prefix)})
 
     def merged(self, more: Mapping[str, Any]) -> "Settings":
-        """These with others over them."""
+        """These settings, overridden by `more`."""
         return Settings.of(self.dotted() | dict(more))
 
     def dotted(self) -> dict[str, Any]:

@@ -1,12 +1,12 @@
-"""Where a verb puts its result: who may use the place, whether the work was done before, and how the result appears all at once.
+"""Where a verb puts its result: decide whether the place is free, ours or another request's, lock it, and replace it as a whole.
 
-Every verb goes the same way:
+Every verb follows the same steps:
 
-1. `identity` says what decides the result: settings, and the content of what goes in. Times, paths of intermediate files and the words
-   of the command do not count.
-2. `claim` compares it with what lies in the place: nothing, the same request, finished or not, or something else, which is refused.
-3. `alone` locks the place for as long as the work lasts. The system frees the lock when the process ends, however it ends.
-4. `whole_file` and `whole_folder` (core.files) put the result in place at once; what a killed process left is swept by the next.
+1. `identity` is what decides the result: settings, and the content of the inputs. Times, paths of intermediate files and the
+   wording of the command do not count.
+2. `claim` compares it with what is in the place: nothing, the same request, finished or not, or another one, which is refused.
+3. `alone` locks the place while the work lasts. The system releases the lock when the process ends, however it ends.
+4. `replacing` and `whole_folder` (core.files) put the result in place at once; what a killed process left, the next one removes.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from typing import Any
 from unskew.core.errors import UserError
 from unskew.core.files import plain
 
-PATIENCE = 8.0  # seconds: processes that decode images notice after five that the one they worked for was killed
+PATIENCE = 8.0  # seconds: image-decoding workers take five to notice that their parent was killed
 
 try:
     import fcntl
@@ -29,21 +29,21 @@ except ImportError:  # Windows
 
 
 class Busy(UserError):
-    """Another process is at work in the place."""
+    """Another process is working in the place."""
 
 
 def identity(**parts: Any) -> dict[str, Any]:
-    """What decides a result, as JSON knows it, so that it compares equal with what is read back from a file.
+    """What decides a result, as JSON types, so that it equals what is read back from a file.
 
     >>> identity(seed=0, splits=("train",))
     {'seed': 0, 'splits': ['train']}
     """
-    made: dict[str, Any] = plain(parts)
-    return made
+    as_json: dict[str, Any] = plain(parts)
+    return as_json
 
 
 def digest(*parts: bytes | str) -> str:
-    """SHA-256 of content, each part with its length, so that two ways of cutting the same bytes differ."""
+    """SHA-256 of content, each part preceded by its length, so that splitting the same bytes differently gives another digest."""
     total = hashlib.sha256()
     for part in parts:
         raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -53,7 +53,7 @@ def digest(*parts: bytes | str) -> str:
 
 
 def check_place(out: Path, verb: str, own: Iterable[str]) -> None:
-    """Refuse a place that holds something else: a file, or a folder with none of the files (or beginnings of names) in `own`."""
+    """Refuse a place that holds something else: a file, or a folder in which no name starts with one of `own`."""
     if out.is_file():
         raise UserError(f"{out} is a file and not {verb}; choose another --out")
     if out.is_dir():
@@ -63,7 +63,7 @@ def check_place(out: Path, verb: str, own: Iterable[str]) -> None:
 
 
 def claim(out: Path, verb: str, there: Mapping[str, Any] | None, ours: Mapping[str, Any]) -> bool:
-    """Whether the request that lies in `out` is ours; False if there is none; another one is refused with the first difference."""
+    """True if `out` holds our request, False if it holds none; another request is refused, naming the first difference."""
     if there is None:
         return False
     ours = plain(ours)
@@ -76,7 +76,7 @@ def claim(out: Path, verb: str, there: Mapping[str, Any] | None, ours: Mapping[s
 
 
 def difference(there: Any, ours: Any, name: str) -> str:
-    """The first setting in which two requests differ; a name says more than its settings.
+    """The first setting in which two requests differ; names of components are compared before their settings.
 
     >>> difference({"epochs": 3, "batch": 8}, {"epochs": 5, "batch": 8}, "train")
     'train.epochs is 3 there and 5 here'
@@ -86,12 +86,12 @@ def difference(there: Any, ours: Any, name: str) -> str:
             if there.get(key) != ours.get(key):
                 return difference(there.get(key), ours.get(key), f"{name}.{key}")
     if name == "fingerprint":
-        return "it was made from another source, or the source has changed"
+        return "made from another source, or the source has changed since"
     return f"{name} is {there} there and {ours} here"
 
 
 def with_defaults(given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
-    """`given` with what it lacks of `default`, table by table: a setting that is newer than a file had the effect of its default."""
+    """`given`, completed from `default` table by table: a file older than a setting was written under its default."""
     inner = {
         k: with_defaults(v, default[k]) if isinstance(v, Mapping) and isinstance(default.get(k), Mapping) else v
         for k, v in given.items()
@@ -101,9 +101,9 @@ def with_defaults(given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[
 
 @contextmanager
 def alone(out: Path, work: str) -> Iterator[None]:
-    """Inside, no other process works on this place; one that tries is refused after a few seconds.
+    """Inside, no other process works in this place; one that tries is refused after a few seconds.
 
-    The lock is a hidden file beside the place, so that the place itself can be replaced as a whole, and goes with the work.
+    The lock is a hidden file beside the place, so that the place itself can be replaced as a whole; it is removed afterwards.
     """
     out = out.absolute()
     lock = lock_path(out)
@@ -116,7 +116,7 @@ def alone(out: Path, work: str) -> Iterator[None]:
 
 
 def lock_path(out: Path) -> Path:
-    """Beside the place; inside it where nothing may be written beside it."""
+    """The lock file: beside the place, or inside it if the parent folder is not writable."""
     beside = out.parent / f".{out.name}.lock"
     if out.is_dir() and not os.access(out.parent, os.W_OK):
         return out / ".lock"
@@ -128,19 +128,19 @@ def _acquire(lock: Path, out: Path, work: str) -> int:
     while True:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         if _locked(handle):
-            # The one who had it before may have removed the file in between: then this lock is on nothing.
+            # The previous holder may have removed the file in the meantime: then this lock guards nothing.
             if _same_file(handle, lock):
                 return handle
             os.close(handle)
             continue
         os.close(handle)
         if time.monotonic() > deadline:
-            raise Busy(f"another {work} is at work in {out}; wait for it, or choose another --out")
+            raise Busy(f"another {work} is running in {out}; wait for it to finish, or choose another --out")
         time.sleep(0.1)
 
 
 def _locked(handle: int) -> bool:
-    """Whether the lock could be had. Some network file systems have none: there everybody gets it."""
+    """Whether the lock was acquired. On network file systems without locks, everyone gets it."""
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -164,9 +164,9 @@ def _same_file(handle: int, path: Path) -> bool:
 
 def _release(lock: Path, handle: int) -> None:
     if fcntl is not None:
-        lock.unlink(missing_ok=True)  # while it is still held: whoever opened it meanwhile notices
+        lock.unlink(missing_ok=True)  # while still held, so that whoever has opened it in the meantime notices
         os.close(handle)
         return
     os.close(handle)
-    with suppress(PermissionError):  # Windows: another process has it open, and will remove it
+    with suppress(PermissionError):  # Windows: another process has it open and will remove it
         lock.unlink(missing_ok=True)

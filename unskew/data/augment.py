@@ -1,7 +1,7 @@
 """Augmentation of a whole batch on the device, the same in one process and in many.
 
-The random numbers of every row come from a stream of the step for the whole batch, of which a process takes its rows; the
-pixel work is one warp and one colour change per batch, not a loop over images. All frames of a clip are changed alike.
+Each step has one random stream for the whole batch, from which a process takes its rows; the pixel work is one warp and one
+colour change per batch, not a loop over images. All frames of a clip are changed alike.
 """
 
 import math
@@ -82,7 +82,7 @@ def affine(u: Tensor, how: Augment) -> Tensor:
 
 
 def sampling_grid(matrix: Tensor, height: int, width: int) -> Tensor:
-    """Where each output pixel takes its input, (B, H, W, 2) in [-1, 1]: torch's affine_grid as sums of a row and a column, sooner."""
+    """Where each output pixel is sampled, (B, H, W, 2) in [-1, 1]: a faster affine_grid, as sums of a row and a column."""
     x, y = ((2 * torch.arange(n, device=matrix.device, dtype=matrix.dtype) + 1) / n - 1 for n in (width, height))
     grid = torch.empty(len(matrix), height, width, 2, device=matrix.device, dtype=matrix.dtype)
     for k in range(2):
@@ -92,9 +92,9 @@ def sampling_grid(matrix: Tensor, height: int, width: int) -> Tensor:
 
 
 def turn_colours(x: Tensor, hue: Tensor, saturation: Tensor) -> Tensor:
-    r"""Images (B, 3, H, W) in [0, 1] with their hues turned by a share of the circle each, and saturations times a factor.
+    r"""Images (B, 3, H, W) in [0, 1], each with its hue turned by a share of the circle and its saturation scaled.
 
-    In HSV, with value V and chroma C, but without the way there and back (in a third of the time of kornia's):
+    As in HSV, with value V and chroma C, but without converting there and back (three times as fast as kornia):
 
     .. math::  V' = V, \quad C' = \min(s\,C, V), \quad h' = h + 6\,\text{hue} \bmod 6, \quad
                x'_c = V - C' + C'\, t_c(h'), \quad t_r = [|h' - 3| - 1]_0^1,\; t_g = [2 - |h' - 2|]_0^1,\; t_b = [2 - |h' - 4|]_0^1

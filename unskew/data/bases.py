@@ -1,4 +1,4 @@
-"""Grey images to build on: `digits` is inside scikit-learn, `mnist` and `fashion` are fetched once and cached."""
+"""Grey images to build on: `digits` ships with scikit-learn, `mnist` and `fashion` are fetched once and cached."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -84,12 +84,12 @@ def _idx(folder: str, files: tuple[Remote, ...]) -> Base:
 
 @lru_cache(maxsize=1)
 def _digits() -> Base:
-    """1,797 digits of 8x8, enlarged to 28x28; a fifth of every class is the test part, drawn once and for all."""
+    """1,797 digits of 8x8, enlarged to 28x28; a fixed random fifth of every class is the test part."""
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
     small = torch.from_numpy(images).float().view(-1, 1, 8, 8) / 16
-    # A margin of one pixel makes strokes end inside the picture, as MNIST's do.
+    # A margin of one pixel keeps strokes inside the picture, as in MNIST.
     large = F.interpolate(F.pad(small, (1, 1, 1, 1)), size=(SIDE, SIDE), mode="bilinear", align_corners=False)
     x = (large[:, 0] * 255).round().to(torch.uint8)
     y = torch.from_numpy(labels).long()
@@ -111,5 +111,5 @@ def read_idx(path: Path) -> Tensor:
     sizes = raw[4:start].view(">i4")
     body = raw[start:]
     if body.size != sizes.prod():
-        raise UserError(f"{path} is cut short: {body.size} of {sizes.prod()} bytes")
+        raise UserError(f"{path} is truncated: {body.size} of {sizes.prod()} bytes")
     return torch.from_numpy(body.reshape(sizes))

@@ -1,4 +1,4 @@
-"""What of a real set is on disk: `unskew data NAME --root DIR --check`."""
+"""Which files of a real data set are on disk: `unskew data NAME --root DIR --check`."""
 
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,12 @@ from unskew.data.sets._contract import load as load_set
 
 
 def check(name: str, root: str) -> dict[str, Any]:
-    """Every file and folder that the set needs, whether it is there, and, if all are, its rows by split."""
+    """Every file and folder the set needs, whether it exists, and, if all do, its rows by split."""
     built_in = load_set(name)
     if built_in.listing is None:
-        raise UserError(f"{name} is made or fetched, not read from a folder; there is nothing to check")
+        raise UserError(f"{name} is generated or downloaded, not read from a folder: nothing to check")
     if not root:
-        raise UserError("--check needs --root DIR: where the set lies")
+        raise UserError("--check needs --root DIR, the folder of the data set")
     place = Path(root).expanduser()
     found = inventory(place, built_in.needs)
     whole = all(entry["there"] for entry in found)
@@ -30,7 +30,7 @@ def check(name: str, root: str) -> dict[str, Any]:
         whole = not absent
         lines += [f"{', '.join(f'{n} {s}' for s, n in rows.items())}; {len(listed.classes)} classes", *notes]
         if absent:
-            lines.append(f"MISSING  {len(absent)} files that the lists name; the first is {listed.root / absent[0]}")
+            lines.append(f"MISSING  {len(absent)} files named in the lists; the first is {listed.root / absent[0]}")
     lines += [f"{name}: complete"] if whole else []
     return {
         "name": name,

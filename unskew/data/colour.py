@@ -1,4 +1,4 @@
-"""Colouring of grey digits: palettes of the papers, and the two ways of putting a colour on."""
+"""Colouring of grey digits: the papers' palettes, and coloured digits or coloured backgrounds."""
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ LFF = (
 )  # fmt: skip
 LFF_NAMES = ("vermilion", "lemon", "mauve", "sage", "sky", "green", "navy", "violet", "olive", "rose")
 
-# ReBias. The 225 of digits 3 and 4 is in the released code, not a slip here.
+# ReBias. The 225 of digits 3 and 4 is what the released code has, not a typo here.
 REBIAS = (
     (255, 0, 0), (0, 255, 0), (0, 0, 255), (225, 225, 0), (225, 0, 225),
     (0, 255, 255), (255, 128, 0), (255, 0, 128), (128, 0, 255), (128, 128, 128),
@@ -50,13 +50,13 @@ def colour_backgrounds(grey: Tensor, colour: Tensor) -> Tensor:
 
 
 def bernoulli_colours(y: Tensor, ratio: float, generator: torch.Generator, num_colours: int = 10) -> Tensor:
-    """The colour of the class with chance `ratio`, else one of the others, each as likely."""
+    """The colour of the class with probability `ratio`, else one of the others, all equally likely."""
     other = (y + torch.randint(1, num_colours, y.shape, generator=generator)) % num_colours
     return torch.where(torch.rand(len(y), generator=generator) < ratio, y, other)
 
 
 def milestone_colours(y: Tensor, ratio: float, num_colours: int = 10) -> Tensor:
-    """Exact counts by the order of rows inside a class: colours 0 to 9 one after another, the class's own with share `ratio`."""
+    """Exact counts in row order within a class: colours 0 to 9 in turn, the class's own for a share `ratio` of the rows."""
     colour = torch.empty_like(y)
     for c in range(num_colours):
         rows = (y == c).nonzero().flatten()
@@ -68,8 +68,8 @@ def milestone_colours(y: Tensor, ratio: float, num_colours: int = 10) -> Tensor:
 
 
 def chunked_colours(y: Tensor, ratio: float, generator: torch.Generator, num_colours: int = 10) -> Tensor:
-    """Exact counts: int(n * ratio) random rows of a class get its colour, the rest is cut into chunks of
-    ceil(rest / 9) that go to the other colours in random order."""
+    """Exact counts: int(n * ratio) random rows of a class get its colour; the rest is cut into chunks of
+    ceil(rest / 9), one for each of the other colours in random order."""
     colour = torch.empty_like(y)
     for c in range(num_colours):
         rows = (y == c).nonzero().flatten()
@@ -85,8 +85,8 @@ def chunked_colours(y: Tensor, ratio: float, generator: torch.Generator, num_col
 
 
 def biased_rows(name: str, rows: int, kinds: int, ratio: float, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Class, bias value and split of a drawn set: eight tenths train and one tenth validates, aligned with chance `ratio`; in the
-    last tenth, the test, class and bias are independent, the same for all ratios."""
+    """Class, bias value and split of a generated set: 80 % train and 10 % val, aligned with probability `ratio`; in the last
+    10 %, the test split, class and bias are independent, and the same for all ratios."""
     num_train = rows * 9 // 10
     split = torch.full((rows,), 2)
     split[:num_train], split[rows * 8 // 10 : num_train] = 0, 1

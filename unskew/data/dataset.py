@@ -1,4 +1,4 @@
-"""A data set: all labels in memory, inputs in memory or decoded when asked for, checked once when made."""
+"""A data set: all labels in memory, inputs in memory or decoded on demand, validated on construction."""
 
 import dataclasses
 import hashlib
@@ -26,14 +26,14 @@ class Inputs(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one row: (D,), (C, H, W) or (T, C, H, W)."""
+        """Shape of one row: (D,), (C, H, W) or (T, C, H, W)."""
         ...
 
     @property
     def in_memory(self) -> bool: ...
 
     def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """The raw inputs (uint8 or float) of these ids, and which of them could be read, as booleans."""
+        """The raw inputs (uint8 or float) of these ids, and booleans for which of them could be read."""
         ...
 
 
@@ -56,7 +56,7 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True)
 class DataSet:
-    """Rows with labels, bias attributes and splits. The row number is the sample id."""
+    """Rows with labels, bias columns and splits. The row number is the sample id."""
 
     name: str
     inputs: Inputs
@@ -67,17 +67,17 @@ class DataSet:
     bias: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.long))  # (N, A), -1 = missing
     bias_names: tuple[str, ...] = ()
     bias_values: tuple[tuple[str, ...], ...] = ()
-    aligned_by_design: tuple[Tensor, ...] | None = None  # (C, V) per bias, where the builder knows
+    aligned_by_design: tuple[Tensor, ...] | None = None  # (C, V) per bias column, for sets built with a known alignment
     mean: tuple[float, ...] = ()  # per channel, on inputs in [0, 1]; empty: inputs are used as they are
     std: tuple[float, ...] = ()
     columns: pl.DataFrame = field(default_factory=pl.DataFrame)  # the source's other columns, same rows
-    paths: tuple[str, ...] = ()  # of the files behind the rows, if there are files
-    fingerprint: str = ""  # of inputs, labels and splits: naming a bias column leaves it as it is
-    former: str = ""  # what version 0.1 called the fingerprint, bias columns included: files it wrote are still known
+    paths: tuple[str, ...] = ()  # of the rows' files, if there are any
+    fingerprint: str = ""  # of inputs, labels and splits: naming a bias column does not change it
+    former: str = ""  # the fingerprint of version 0.1, which included bias columns: its files are still recognised
     source: str = ""
-    reading: Any = None  # the DataConfig that it was read with
-    carved: tuple[str, ...] = ()  # splits that the source lacked and that were taken from its training rows
-    notes: tuple[str, ...] = ()  # what was done on the way in that a reader should know
+    reading: Any = None  # the DataConfig it was read with
+    carved: tuple[str, ...] = ()  # splits that the source lacked, taken from its training rows
+    notes: tuple[str, ...] = ()  # what reading changed, for reports
     unreadable: tuple[tuple[int, str], ...] = ()  # ids whose file could not be decoded, and why
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class DataSet:
         if self.y.ndim == 1 and not 0 <= int(self.y.min()) <= int(self.y.max()) < len(self.classes):
             raise UserError(f"{self.name}: labels must be codes 0..{len(self.classes) - 1}")
         if len(self.classes) < (1 if self.multi_label else 2):
-            raise UserError(f"{self.name}: one class only ({', '.join(self.classes)}); a classifier needs at least two")
+            raise UserError(f"{self.name}: only one class ({', '.join(self.classes)}); a classifier needs at least two")
         if not self.fingerprint:
             object.__setattr__(self, "fingerprint", self._digest(()))
             object.__setattr__(self, "former", self._digest(self.bias_names) if self.bias_names else self.fingerprint)
@@ -108,13 +108,13 @@ class DataSet:
 
     @property
     def bias_digest(self) -> str:
-        """Of the bias columns: names, values and codes. Empty if there are none."""
+        """Digest of the bias columns: names, values and codes. Empty if there are none."""
         if not self.bias_names:
             return ""
         return digest_of(repr((self.bias_names, self.bias_values)), self.bias.contiguous().numpy().tobytes())[:32]
 
     def derived(self, what: bytes | str, **fields: Any) -> "DataSet":
-        """A data set made from this one: other fields, and fingerprints that say `what` was done."""
+        """A data set derived from this one: other fields, and fingerprints that include `what` was done."""
         raw = what.encode() if isinstance(what, str) else what
         prints: dict[str, Any] = {
             n: hashlib.sha256(getattr(self, n).encode() + raw).hexdigest()[:32] for n in ("fingerprint", "former")
@@ -187,7 +187,7 @@ class DataSet:
         return int(torch.tensor(sizes).prod()) if sizes else 1
 
     def aligned(self) -> tuple[tuple[Tensor, ...] | None, str]:
-        """Per bias attribute a (classes, values) matrix of aligned pairs, and the rule that made it."""
+        """A (classes, values) matrix of aligned pairs per bias column, and the rule that decided them."""
         if self.multi_label or not self.bias_names:
             return None, "none"
         if self.aligned_by_design is not None:
@@ -200,7 +200,7 @@ class DataSet:
         return tuple(tables), "over-represented in training (lift > 1)"
 
     def facts(self, sees: frozenset[str], weight: Tensor | None = None) -> Facts:
-        """What a method that sees these labels may know of the training rows, those of `weight` 0 left out."""
+        """What a method that sees these labels may know about the training rows, except those of weight 0."""
         train = self.rows("train")
         train = train if weight is None else train[weight[train] > 0]
         y = self.y[train]
@@ -209,7 +209,7 @@ class DataSet:
         sizes: tuple[int, ...] = ()
         if "bias" in sees:
             if not self.bias_names:
-                raise UserError(f"the method needs a bias column and {self.name} has none; name one with --bias")
+                raise UserError(f"the method needs a bias column, but {self.name} has none; name one with --bias")
             group = self.group[train]
             group_counts = group[group >= 0].bincount(minlength=self.num_groups)
             sizes = self.bias_sizes
@@ -249,7 +249,7 @@ class DataSet:
         return list(zip(thumbnails(self.inputs, rows), names, strict=True))
 
     def describe(self) -> dict[str, Any]:
-        """What a run records of its data."""
+        """What a run records about its data."""
         return {
             "name": self.name,
             "source": self.source,
@@ -267,13 +267,13 @@ class DataSet:
 
 
 def carve_splits(y: Tensor, split: Tensor, share: float, seed: int) -> tuple[Tensor, tuple[str, ...]]:
-    """Fill a missing val or test split from the training rows: `share` of every class, at least one row each."""
+    """Fill a missing val or test split from the training rows: `share`, and at least one row, of every class of more than two."""
     split, carved = split.clone(), []
-    for code, name in ((2, "test"), (1, "val")):  # a set too small for both gets the one it is judged on
+    for code, name in ((2, "test"), (1, "val")):  # test first: a set too small for both needs it for evaluation
         if bool((split == code).any()):
             continue
         train = (split == 0).nonzero().flatten()
-        # A multi-label row has no one class: draw from all rows alike.
+        # A multi-label row has no single class: draw from all rows alike.
         label = y[train] if y.ndim == 1 else torch.zeros(len(train), dtype=torch.long)
         order = torch.randperm(len(train), generator=stream(seed, "split", name))
         label, train = label[order], train[order]

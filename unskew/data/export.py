@@ -1,4 +1,4 @@
-"""Repaired data for tools that know nothing of unskew: a CSV, or a class folder of the kept images."""
+"""Repaired data for other tools: a CSV, or a class folder of the kept images."""
 
 import shutil
 import sys
@@ -20,19 +20,19 @@ def write_csv(table: Table, out: Path) -> None:
 
 
 def check_folder(data: DataSet) -> None:
-    """Refuse rows that have no place in a class folder, before any work is done."""
+    """Refuse data that cannot be written as class folders, before doing any work."""
     if data.multi_label:
-        raise UserError(f"{data.name}: rows with several labels have no one class folder; use --as csv")
+        raise UserError(f"{data.name}: rows with several labels do not fit into class folders; use --as csv")
     if len(data.shape) != 3 or (not data.paths and data.inputs.rows(torch.zeros(1, dtype=torch.long))[0].is_floating_point()):
         raise UserError(f"{data.name}: its rows are not images; use --as csv")
     names = [_safe(c) for c in data.classes]
     twice = [c for c, n in zip(data.classes, names, strict=True) if names.count(n) > 1 or n in ("", ".", "..")]
     if twice:
-        raise UserError(f"class {twice[0]!r} cannot be the name of a folder of its own; rename it, or use --as csv")
+        raise UserError(f"class {twice[0]!r} does not make a unique folder name; rename it, or use --as csv")
 
 
 def write_images(data: DataSet, table: Table, out: Path, copy: bool) -> None:
-    """split/class/name for every kept row: links to the source's files, copies of them, or PNGs where there are no files."""
+    """Write split/class/name for every kept row: a link to the source's file, a copy, or a PNG if there is no file."""
     kept = table.index[table.column("weight") > 0].tolist()
     with progress.bar("writing images", len(kept)) as advance:
         for row in kept:
@@ -45,7 +45,7 @@ def write_images(data: DataSet, table: Table, out: Path, copy: bool) -> None:
 def _write(data: DataSet, row: int, place: Path, copy: bool) -> None:
     if data.paths:
         source = Path(data.paths[row]).absolute()
-        target = place / f"{row:06d}-{source.name}"  # two folders may hold files of one name
+        target = place / f"{row:06d}-{source.name}"  # two folders may hold files of the same name
         if copy:
             shutil.copyfile(source, target)
         else:
@@ -61,11 +61,11 @@ def _safe(name: str) -> str:
 
 
 def _link(source: Path, target: Path) -> None:
-    """A link; a copy where the system allows no links, as Windows does without the right to make them."""
+    """Link, or copy where links are not allowed (Windows without the privilege)."""
     try:
         target.symlink_to(source)
     except (OSError, NotImplementedError) as error:
         if sys.platform != "win32":
             raise
-        progress.say(f"no links here ({error}); copying instead")
+        progress.say(f"cannot create links here ({error}); copying instead")
         shutil.copyfile(source, target)

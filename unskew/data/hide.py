@@ -1,8 +1,8 @@
-"""Parts of images blurred or blacked out before anything else sees them: given boxes, or masks in files.
+"""Blur or black out parts of images before anything else sees them: boxes, or masks in files.
 
-A box is four columns x0, y0, x1, y1 in pixels of the image as it lies on disk (x1 and y1 are just outside), each a number or a list of
-numbers for several boxes; a mask is a column with the path of an image of the same size, white where to hide. A row without box or mask
-stays as it is, and is counted.
+A box is four columns x0, y0, x1, y1 in pixels of the image on disk (x1 and y1 are exclusive), each a number or a list of numbers
+for several boxes; a mask is a column with the path of an image of the same size, white where to hide. A row without box or mask
+is left unchanged, and counted.
 """
 
 import math
@@ -24,7 +24,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """What to hide of one image."""
+    """What to hide in one image."""
 
     boxes: tuple[Box, ...] = ()
     mask: str = ""  # path
@@ -46,7 +46,7 @@ class Hiding:
     @property
     def note(self) -> str:
         done = "blurred" if self.how == "blur" else "blacked out"
-        left = f"; {self.untouched} rows have none and stay as they are" if self.untouched else ""
+        left = f"; {self.untouched} rows have none and are unchanged" if self.untouched else ""
         return f"{'masks' if any(c.mask for c in self.covers) else 'boxes'} are {done}{left}"
 
     def picture(self, image: Image.Image, row: int) -> Image.Image:
@@ -58,7 +58,9 @@ class Hiding:
         if cover.mask:
             with Image.open(cover.mask) as opened:
                 if opened.size != image.size:
-                    raise ValueError(f"its mask is {opened.size[0]}x{opened.size[1]}, the image {image.size[0]}x{image.size[1]}")
+                    raise ValueError(
+                        f"its mask is {opened.size[0]}x{opened.size[1]}, but the image is {image.size[0]}x{image.size[1]}"
+                    )
                 hidden = opened.convert("L").point(lambda v: 255 if v > 127 else 0)
         else:
             pen = ImageDraw.Draw(hidden)
@@ -69,11 +71,11 @@ class Hiding:
         return Image.composite(over, image, hidden)
 
     def arrays(self, x: Tensor) -> Tensor:
-        """The same for images that are arrays (N, C, H, W), all rows at once; boxes only."""
+        """The same for image arrays (N, C, H, W), all rows at once; boxes only."""
         if x.ndim != 4:
             raise UserError(f"data.hide needs images, got inputs of shape {tuple(x.shape[1:])}")
         if any(c.mask for c in self.covers):
-            raise UserError("data.mask needs image files; arrays take boxes")
+            raise UserError("data.mask needs image files; for arrays use data.boxes")
         out = torch.empty_like(x)
         across, down = torch.arange(x.shape[3]), torch.arange(x.shape[2])
         for start in range(0, len(x), 2000):
@@ -89,7 +91,7 @@ class Hiding:
 
 
 def blurred(x: Tensor, radius: float) -> Tensor:
-    """Every channel convolved with a Gaussian of deviation `radius`, edges repeated."""
+    """Every channel convolved with a Gaussian of standard deviation `radius`, edges replicated."""
     reach = max(1, round(3 * radius))
     line = torch.arange(-reach, reach + 1, dtype=torch.float32)
     kernel = (-(line**2) / (2 * radius**2)).exp()
@@ -98,20 +100,20 @@ def blurred(x: Tensor, radius: float) -> Tensor:
     for turn in (kernel, kernel.transpose(2, 3)):
         pad = (reach, reach, 0, 0) if turn.shape[3] > 1 else (0, 0, reach, reach)
         flat = F.conv2d(F.pad(flat, pad, mode="replicate"), turn)
-    made = flat[:, 0].view(x.shape)
-    return made.round().to(x.dtype) if x.dtype == torch.uint8 else made.to(x.dtype)
+    result = flat[:, 0].view(x.shape)
+    return result.round().to(x.dtype) if x.dtype == torch.uint8 else result.to(x.dtype)
 
 
 def hiding(frame: pl.DataFrame, cfg: DataConfig, where: str, root: Path | None = None) -> Hiding | None:
-    """What the settings ask for, from the source's columns; None if nothing is to be hidden."""
+    """What the settings ask to hide, from the source's columns; None for nothing."""
     if not cfg.hide:
         return None
     if cfg.mask:
         _need(frame, [cfg.mask], where)
         covers = tuple(Cover(mask=str((root or Path()) / p) if p else "") for p in frame[cfg.mask].to_list())
-        gone = next((c.mask for c in covers if c and not Path(c.mask).is_file()), None)
-        if gone is not None:
-            raise UserError(f"{where}: mask {gone} does not exist; paths are relative to the table's folder")
+        missing = next((c.mask for c in covers if c and not Path(c.mask).is_file()), None)
+        if missing is not None:
+            raise UserError(f"{where}: mask {missing} does not exist; paths are relative to the table's folder")
     else:
         _need(frame, cfg.boxes, where)
         columns = [frame[name].to_list() for name in cfg.boxes]
@@ -124,17 +126,18 @@ def hiding(frame: pl.DataFrame, cfg: DataConfig, where: str, root: Path | None =
 def _boxes(values: Sequence[object], row: int, where: str) -> tuple[Box, ...]:
     lists = [v if isinstance(v, list) else [] if v is None else [v] for v in values]
     if len({len(v) for v in lists}) != 1:
-        raise UserError(f"{where}: row {row} has {', '.join(str(len(v)) for v in lists)} numbers for x0, y0, x1, y1")
-    found = []
+        counts = ", ".join(str(len(v)) for v in lists)
+        raise UserError(f"{where}: row {row} has {counts} numbers for x0, y0, x1, y1; all four need the same count")
+    boxes = []
     for four in zip(*lists, strict=True):
         try:
-            x0, y0, x1, y1 = (float(v) for v in four)  # type: ignore[arg-type]
+            x0, y0, x1, y1 = (float(v) for v in four)  # type: ignore[arg-type,unused-ignore]
         except (TypeError, ValueError):
-            raise UserError(f"{where}: row {row} has a box {four}, not four numbers") from None
+            raise UserError(f"{where}: row {row} has the box {four}; a box is four numbers") from None
         if not all(map(math.isfinite, (x0, y0, x1, y1))) or x1 < x0 or y1 < y0:
-            raise UserError(f"{where}: row {row} has a box ({x0:g}, {y0:g}, {x1:g}, {y1:g}); it needs x0 <= x1 and y0 <= y1")
-        found.append((x0, y0, x1, y1))
-    return tuple(found)
+            raise UserError(f"{where}: row {row} has the box ({x0:g}, {y0:g}, {x1:g}, {y1:g}); it needs x0 <= x1 and y0 <= y1")
+        boxes.append((x0, y0, x1, y1))
+    return tuple(boxes)
 
 
 def _need(frame: pl.DataFrame, names: Sequence[str], where: str) -> None:

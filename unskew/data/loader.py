@@ -1,6 +1,6 @@
-"""From sample ids to batches on the device: one loader, two paths behind it.
+"""From sample ids to batches on the device: one loader for data in memory and for streamed data.
 
-In memory a batch is one gather from a uint8 tensor. Streamed, worker processes decode the coming batches. Either way the
+In memory, a batch is one gather from a uint8 tensor. When streaming, worker processes decode the next batches. Either way the
 arithmetic (to float, augmentation, normalisation) is batched on the device, and a batch holds only the columns asked for.
 """
 
@@ -21,7 +21,7 @@ from unskew.records import Batch
 
 @dataclass
 class Loader:
-    """Endless batches for training, from any step on."""
+    """Endless batches for training, starting at any step."""
 
     data: DataSet
     sampler: Sampler
@@ -32,7 +32,7 @@ class Loader:
     change: Augment = field(default_factory=Augment)
     seed: int = 0
     workers: int = 0
-    unreadable: set[int] = field(default_factory=set)  # ids met that could not be decoded
+    unreadable: set[int] = field(default_factory=set)  # ids seen that could not be decoded
 
     def __post_init__(self) -> None:
         self._columns: dict[str, Tensor] = {"y": self.data.y}
@@ -42,12 +42,12 @@ class Loader:
             self._columns["weight"] = self.weight.to(self.dtype)
 
     def batches(self, start: int = 0) -> Iterator[tuple[Batch, int]]:
-        """This process's batch of every step from `start` on, with the rows of the whole batch."""
+        """This process's batch of every step from `start` on, with the number of rows of the whole batch."""
         for step, (index, x, fine) in enumerate(self._inputs(start), start):
             whole = len(self.sampler.at(step))
             if not bool(fine.all()):
                 self.unreadable.update(index[~fine].tolist())
-                if bool(fine.any()):  # a batch of nothing but broken files stays, blank: every process must make every step
+                if bool(fine.any()):  # keep a batch of only broken files, blank: every process must make every step
                     index, x = index[fine], x[fine]
                     whole = len(index) if engine.world() == 1 else whole
             with engine.batch_of(whole):
@@ -93,7 +93,7 @@ def _as_is(batch: Any) -> Any:
 
 
 def _deaf_to_interrupts(worker: int) -> None:
-    """Ctrl-C is the main process's to hear; a worker ends with it."""
+    """Only the main process handles Ctrl-C; workers end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -111,7 +111,7 @@ def stream_rows(inputs: Any, ids: Any, workers: int) -> Iterator[tuple[Tensor, T
 
 
 def to_float(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Pixels to [0, 1]; numbers that are no pixels as they are."""
+    """Scale pixels (uint8) to [0, 1]; other numbers stay unchanged."""
     return x.to(dtype).div_(255) if x.dtype == torch.uint8 else x.to(dtype)
 
 
@@ -125,7 +125,7 @@ def normalise(x: Tensor, data: DataSet) -> Tensor:
 
 
 def channels_last(x: Tensor) -> Tensor:
-    """Images laid out with their channels side by side, as convolutions and pools on a processor like them."""
+    """Images in the channels-last layout, which is faster for convolutions and pooling on a CPU."""
     return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
 
 
@@ -139,7 +139,7 @@ def rows_in_order(
     change: Augment | None = None,
     alter: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """(ids, inputs ready for a network) of these rows, in order, those that cannot be decoded left out; changed if asked for."""
+    """(ids, network-ready inputs) of these rows in order, without unreadable ones; optionally altered and augmented."""
     chunks = list(torch.split(rows, batch))
     if data.inputs.in_memory or workers == 0:
         parts: Iterator[tuple[Tensor, Tensor, Tensor]] = ((i, *data.inputs.rows(i)) for i in chunks)

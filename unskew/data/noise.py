@@ -1,4 +1,4 @@
-"""Label noise: a share of the labels flipped to another class, whatever their bias (PGD, section 5)."""
+"""Label noise: a share of the labels flipped to another class, regardless of the bias (PGD, section 5)."""
 
 import polars as pl
 import torch
@@ -11,14 +11,14 @@ from unskew.data.dataset import DataSet
 def with_noise(data: DataSet, share: float, seed: int) -> DataSet:
     """Flip round(share * n) training labels, uniformly to one of the other classes; `clean_label` keeps the truth.
 
-    Validation rows are flipped in the same share, since a user's validation set would be as noisy; test rows never are.
+    The same share of validation labels is flipped, since a real validation set would be as noisy; test labels never are.
     """
     if not 0 <= share < 1:
         raise UserError(f"noise={share}: must lie in [0, 1)")
     if share == 0:
         return data
     if data.multi_label:
-        raise UserError("noise: flipping to another class needs one class per row, this task has several labels per row")
+        raise UserError("noise needs one class per row, but this task has several labels per row")
     y = data.y.clone()
     for name in ("train", "val"):
         if not data.has(name):

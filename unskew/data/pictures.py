@@ -1,4 +1,4 @@
-"""Small pictures inside the page."""
+"""Thumbnails embedded in pages."""
 
 import base64
 import io
@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-SIDE = 64  # pixels of a thumbnail's longer side at most
+SIDE = 64  # pixels, at most, of a thumbnail's longer side
 
 
 class Readable(Protocol):
@@ -37,9 +37,9 @@ def picture(pixels: Tensor) -> str:
     array = pixels.permute(1, 2, 0).numpy()
     image = Image.fromarray(array[:, :, :3] if array.shape[2] >= 3 else array[:, :, 0])
     image.thumbnail((SIDE, SIDE))
-    found = []
+    encoded = []
     for kind in ("PNG", "JPEG"):
         out = io.BytesIO()
         image.save(out, kind, **({"quality": 85} if kind == "JPEG" else {"optimize": True}))
-        found.append((len(out.getvalue()), f"data:image/{kind.lower()};base64,{base64.b64encode(out.getvalue()).decode()}"))
-    return min(found)[1]
+        encoded.append((len(out.getvalue()), f"data:image/{kind.lower()};base64,{base64.b64encode(out.getvalue()).decode()}"))
+    return min(encoded)[1]

@@ -12,24 +12,24 @@ class DataConfig:
     """How a source is read."""
 
     label: tuple[str, ...] = ()  # label column; several make a multi-label task
-    bias: tuple[str, ...] = ()  # bias columns; a built-in set's own if none is named
+    bias: tuple[str, ...] = ()  # bias columns; if empty, those of a built-in set
     split: str = ""  # split column
-    size: int = 0  # side of the images in pixels; 0: their own if all alike and at most 224, else 224
+    size: int = 0  # side of the images in pixels; 0: their own if they agree and are at most 224, else 224
     mode: Literal["auto", "memory", "stream"] = "auto"  # auto: in memory up to `memory` gigabytes
-    memory: float = 4.0
+    memory: float = 4.0  # gigabytes up to which mode=auto keeps inputs in memory
     workers: int = 2  # processes that decode, when streaming
     max_bad: float = 0.01  # share of images that may fail to decode
     holdout: float = 0.1  # share of the training rows for a val or test split that the source lacks
-    noise: float = 0.0  # share of training labels flipped to another class
-    augment: str = "none"  # none, flip, crop-flip, pgd
-    keep: str = ""  # table from unskew repair: its rows of weight 0 are left out of the training rows
-    hide: Literal["", "blur", "black"] = ""  # what is done to given boxes or masks
+    noise: float = 0.0  # share of train and val labels flipped to another class
+    augment: str = "none"  # random changes of training inputs: none, flip, crop-flip, pgd
+    keep: str = ""  # table from unskew repair: rows it gives weight 0 are left out of training
+    hide: Literal["", "blur", "black"] = ""  # what to do to the given boxes or masks
     boxes: tuple[str, ...] = ("x0", "y0", "x1", "y1")  # columns of the boxes, in pixels
-    mask: str = ""  # column of mask files, in place of boxes
-    blur: float = 10.0  # deviation of the blur, in pixels
-    frames: int = 0  # of a clip; 0: inputs are images (8 for a built-in set of clips)
-    sampling: Literal["uniform", "random"] = "uniform"  # which frames: the middles of equal parts, or one at random of each
-    seed: int = 0  # of the splits, the noise and random frames
+    mask: str = ""  # column of mask files, used instead of boxes
+    blur: float = 10.0  # standard deviation of the blur, in pixels
+    frames: int = 0  # frames per clip; 0: inputs are images (8 for a built-in set of clips)
+    sampling: Literal["uniform", "random"] = "uniform"  # which frames: the middles of equal parts, or a random one of each
+    seed: int = 0  # for splits, noise and random frames
 
     def __post_init__(self) -> None:
         for name in ("max_bad", "holdout"):
@@ -38,9 +38,9 @@ class DataConfig:
         if self.size < 0 or self.workers < 0 or self.memory < 0 or self.frames < 0:
             raise UserError("data.size, data.workers, data.memory and data.frames must not be negative")
         if len(self.boxes) != 4 or self.blur <= 0:
-            raise UserError("data.boxes names four columns (x0,y0,x1,y1), and data.blur must be above 0")
+            raise UserError("data.boxes must name four columns (x0,y0,x1,y1), and data.blur must be above 0")
         if not 0 <= self.noise < 1:
             raise UserError(f"data.noise={self.noise}: must lie in [0, 1)")
-        preset(self.augment)  # a wrong name is told
+        preset(self.augment)  # raises for an unknown name
         if self.mask and not self.hide:
-            raise UserError(f"data.mask={self.mask} says where to hide; say how with data.hide=blur or data.hide=black")
+            raise UserError(f"data.mask={self.mask} needs data.hide=blur or data.hide=black")

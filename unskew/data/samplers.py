@@ -1,7 +1,7 @@
 """Which rows make up which step, as a function of (seed, step): nothing to save, nothing to fast-forward.
 
-Every sampler draws the whole batch in every process and `engine.shard` takes the process's part, so all of them,
-the weighted one included, shard over any number of processes and give the same batches as one.
+Every process draws the whole batch and `engine.shard` takes its part, so weighted and unweighted sampling alike shard over any
+number of processes and give the same batches as one.
 """
 
 import math
@@ -16,13 +16,13 @@ from unskew.core.rng import stream
 
 @dataclass
 class Sampler:
-    """Batches of sample ids. Without weights a permutation per epoch; with weights draws with replacement."""
+    """Batches of sample ids: without weights a permutation per epoch, with weights draws with replacement."""
 
     rows: Tensor  # (M,) sample ids to draw from
     batch: int
     seed: int
-    weights: Tensor | None = None  # (M,) chance of each row, up to a factor
-    # The order of the current epoch: a function of its number, kept only to save time.
+    weights: Tensor | None = None  # (M,) probability of each row, up to a factor
+    # The order of the current epoch: a function of its number, cached to save time.
     _order: tuple[int, Tensor] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -34,12 +34,12 @@ class Sampler:
             if not bool(torch.isfinite(self.weights).all()) or bool((self.weights < 0).any()):
                 raise UserError("sampling weights must be finite and not negative")
             if float(self.weights.sum()) <= 0:
-                raise UserError("all sampling weights are 0: nothing to draw")
+                raise UserError("all sampling weights are 0: nothing can be drawn")
 
     @property
     def steps_per_epoch(self) -> int:
         full, rest = divmod(len(self.rows), self.batch)
-        # A last batch of fewer than eight rows is left out: batch statistics of so few are noise, or undefined.
+        # Drop a last batch of fewer than eight rows: batch statistics of so few are noise, or undefined.
         return max(1, full + (rest >= min(8, self.batch)))
 
     def epoch(self, number: int) -> Tensor:
@@ -61,7 +61,7 @@ class Sampler:
 def draw(weights: Tensor, count: int, generator: torch.Generator) -> Tensor:
     """`count` positions drawn with replacement in proportion to `weights`, by inverting their running sum.
 
-    Unlike torch.multinomial it has no limit on the number of rows, and adds in float64.
+    Unlike torch.multinomial, it has no limit on the number of rows and sums in float64.
     """
     running = weights.double().cumsum(0)
     u = torch.rand(count, generator=generator, dtype=torch.float64) * running[-1]
@@ -69,14 +69,14 @@ def draw(weights: Tensor, count: int, generator: torch.Generator) -> Tensor:
 
 
 def group_weights(group: Tensor) -> Tensor:
-    """A weight per row that gives every group the same total chance; rows without a group (-1) get 0.
+    """A weight per row that gives every group the same total probability; rows without a group (-1) get 0.
 
     >>> group_weights(torch.tensor([0, 0, 0, 1])).tolist()
     [0.3333333333333333, 0.3333333333333333, 0.3333333333333333, 1.0]
     """
     known = group >= 0
     if not bool(known.any()):
-        raise UserError("no row has all its bias values: groups cannot be balanced")
+        raise UserError("cannot balance groups: every row lacks a bias value")
     counts = group[known].bincount(minlength=int(group.max()) + 1).double()
     return torch.where(known, 1 / counts[group.clamp(min=0)].clamp(min=1), 0.0)
 

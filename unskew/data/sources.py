@@ -1,4 +1,4 @@
-"""Every SOURCE a user may name, turned into a DataSet."""
+"""Turn any SOURCE a user may name into a DataSet."""
 
 import dataclasses
 import shlex
@@ -26,12 +26,12 @@ TABLES = {".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"}
 
 
 def as_words(data: DataSet) -> str:
-    """A source and how it was read, as words of a command: `photos.csv --label species --bias place data.size=64`."""
+    """A source and how it was read, as command-line arguments: `photos.csv --label species --bias place data.size=64`."""
     words = [data.source or "SOURCE"]
     reading = {} if data.reading is None else dataclasses.asdict(data.reading)
     for key, default in dataclasses.asdict(DataConfig()).items():
         value = reading.get(key, default)
-        if value == default or key in ("memory", "mode", "workers"):  # these change how fast it is read, not what
+        if value == default or key in ("memory", "mode", "workers"):  # these change how fast it is read, not what is read
             continue
         if key == "bias":
             words += [word for name in value for word in ("--bias", name)]
@@ -45,9 +45,9 @@ def as_words(data: DataSet) -> str:
 def load_named(
     source: Any, *, label: str | Sequence[str] = "", bias: str | Sequence[str] = "", split: str = "", **settings: Any
 ) -> DataSet:
-    """`load` with columns named as a user names them: text, or several in a list."""
-    named: dict[str, Any] = {"label": _listed(label), "bias": _listed(bias), "split": split}
-    return load(source, **{key: value for key, value in named.items() if value}, **settings)
+    """`load` with column names as users write them: text separated by commas, or a list."""
+    columns: dict[str, Any] = {"label": _listed(label), "bias": _listed(bias), "split": split}
+    return load(source, **{key: value for key, value in columns.items() if value}, **settings)
 
 
 def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -65,10 +65,10 @@ def load(source: Any, cfg: DataConfig | None = None, **settings: Any) -> DataSet
             settings[name] = tuple(settings[name].split(","))
     cfg = config.build(DataConfig, settings, "data.") if cfg is None else dataclasses.replace(cfg, **settings)
     data, cfg = _read(source, cfg)
-    if cfg.hide and not data.paths:  # what is in files was hidden as it was read
+    if cfg.hide and not data.paths:  # files are covered while they are read
         data = _hide(data, cfg)
     elif cfg.hide and isinstance(source, DataSet):
-        raise UserError("data.hide: give the table that the images are named in, not a data set made from it")
+        raise UserError("data.hide: pass the table that lists the images, not a DataSet made from it")
     if cfg.bias and tuple(cfg.bias) != data.bias_names:
         data = data.only_bias(cfg.bias)
     if not isinstance(source, DataSet):
@@ -89,28 +89,28 @@ def _read(source: Any, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
     if isinstance(source, (Mapping, Sized)) and hasattr(source, "__getitem__"):
         return from_torch(source, cfg), cfg
     raise UserError(
-        f"a source is a name, a path, a pandas or polars frame, a pair (X, y) or a torch Dataset with a length, "
+        f"a source must be a name, a path, a pandas or polars frame, a pair (X, y) or a torch Dataset with a length, "
         f"got {type(source).__name__}"
     )
 
 
 def only_kept(data: DataSet, path: str) -> DataSet:
-    """Training rows that a table gives weight 0 go to a split of their own, `dropped`, which nothing trains on."""
+    """Move training rows of weight 0 in a table to a separate split, `dropped`, which nothing trains on."""
     table = Table.read(Path(path))
     if table.made_by.get("fingerprint") is not None and not data.is_source(table.made_by["fingerprint"]):
         raise UserError(f"data.keep={path} was made from another source, or this one has changed since")
     gone = table.index[table.column("weight") <= 0]
     if len(gone) and int(gone.max()) >= len(data):
-        raise UserError(f"data.keep={path}: sample {int(gone.max())}, and {data.name} has {len(data)} rows")
+        raise UserError(f"data.keep={path} has sample id {int(gone.max())}, but {data.name} has only {len(data)} rows")
     gone = gone[data.split[gone] == data.splits.index("train")]
     split, splits = data.split.clone(), (*data.splits, "dropped")
     split[gone] = len(splits) - 1
-    note = f"{len(gone)} training rows are left out, as {Path(path).name} says"
+    note = f"{len(gone)} training rows left out, as they have weight 0 in {Path(path).name}"
     return data.derived(gone.numpy().tobytes(), split=split, splits=splits, notes=(*data.notes, note))
 
 
 def _hide(data: DataSet, cfg: DataConfig) -> DataSet:
-    """Boxes of images that are arrays, hidden once and for all."""
+    """Hide boxes in image arrays, once."""
     hidden = hiding(data.columns, cfg, data.source or data.name)
     if hidden is None:
         return data
@@ -124,15 +124,15 @@ def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
     built_in = text.partition(":")[0].replace("_", "-") in registry.names("data")
     if built_in and ":" in text:
         return _built_in(text, cfg)
-    path = Path(text).expanduser().absolute()  # a run is judged from wherever the user stands then
+    path = Path(text).expanduser().absolute()  # absolute: a run may be evaluated from another working directory
     if built_in and (not path.exists() or is_result(path)):
         return _built_in(text, cfg)
     if path.is_dir():
         if is_result(path):
-            raise UserError(f"{text} is a run or an audit, not data; give the source it was made from")
+            raise UserError(f"{text} is a run or an audit, not data; pass the source it was made from")
         if is_saved(path):
             if cfg.hide:
-                raise UserError(f"{text}: data.hide works on tables of image files, on .npz files and on built-in sets")
+                raise UserError(f"{text}: data.hide works only on tables of image files, .npz files and built-in data sets")
             return from_saved(path, cfg), cfg
         if (path / "data.npz").is_file():  # what `unskew data` writes
             return from_arrays_file(path / "data.npz", cfg), cfg
@@ -143,7 +143,7 @@ def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
         if path.suffix.lower() in TABLES:
             return from_table(path, cfg), cfg
         raise UserError(
-            f"{text}: cannot read a {path.suffix or 'file without ending'}; allowed: .npz, {', '.join(sorted(TABLES))}"
+            f"{text}: cannot read {path.suffix or 'a file without extension'}; allowed: .npz, {', '.join(sorted(TABLES))}"
         )
     return _built_in(text, cfg)
 
@@ -153,26 +153,26 @@ def _built_in(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
     looks_like_a_file = "/" in name or Path(name).suffix in {*TABLES, ".npz", ".npy"}
     if looks_like_a_file or ("." not in name and name.replace("_", "-") not in registry.names("data")):
         raise UserError(
-            f"no such source {text!r}: neither a file, a folder nor a built-in data set{suggest(name, registry.names('data'))}"
+            f"unknown source {text!r}: not a file, a folder or a built-in data set{suggest(name, registry.names('data'))}"
         )
     built_in = load_set(name)
     values = config.words(pieces(settings))
     noise = values.pop("noise", None)
     if noise is not None:
-        # Repeats with another seed of the set get other flips too.
+        # Another seed of the set also flips other labels.
         seed = config.read(values.get("seed", cfg.seed), int, "seed")
         cfg = dataclasses.replace(cfg, noise=config.read(noise, float, "noise"), seed=seed)
-    made: Any = config.build(built_in.config, values)
+    set_cfg: Any = config.build(built_in.config, values)
     if built_in.listing is not None:
-        data = data_set(built_in.listing(made), cfg)
+        data = data_set(built_in.listing(set_cfg), cfg)
     else:
-        assert built_in.make is not None  # the contract has one of the two
-        data = built_in.make(made)
+        assert built_in.make is not None  # the contract requires one of the two
+        data = built_in.make(set_cfg)
     return dataclasses.replace(data, source=text), cfg
 
 
 def pieces(settings: str) -> Sequence[str]:
-    """`a=1,b=0.5,0.5,c=x` as its settings: a comma inside a value belongs to the value.
+    """Split `a=1,b=0.5,0.5,c=x` into its settings; a comma inside a value belongs to the value.
 
     >>> pieces("ratio=0.9,shares=0.5,0.5,seed=1")
     ['ratio=0.9', 'shares=0.5,0.5', 'seed=1']

@@ -1,4 +1,4 @@
-"""Samplers for anyone's own training loop, from a table of weights; the same draws in one process and in many."""
+"""Samplers for other training loops, from a table of weights; the same draws in one process and in many."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +15,10 @@ from unskew.records import Table
 
 
 class WeightedSampler(torch.utils.data.Sampler[int]):
-    """Sample ids drawn with replacement, each with chance proportional to its weight; a torch sampler.
+    """A torch sampler: sample ids drawn with replacement, with probability proportional to their weight.
 
-    Every process draws the whole epoch from the same stream and takes every world-th id, so processes never overlap and one process
-    sees what many see together. Call `set_epoch` before each epoch, as with torch's own DistributedSampler.
+    Every process draws the whole epoch from the same stream and takes every world-th draw, so one process sees what many see
+    together. Call `set_epoch` before each epoch, as with torch's DistributedSampler.
     """
 
     def __init__(self, ids: Tensor, weight: Tensor, num_samples: int, seed: int, kind: str, rank: int, world: int) -> None:
@@ -51,10 +51,10 @@ def sampler(
 ) -> WeightedSampler:
     """A sampler of sample ids (rows of the source) from the table that `unskew repair` wrote.
 
-    `within_split` counts rows from the beginning of their split instead, for a Dataset that holds this split alone. An epoch has
-    `num_samples` draws, by default as many as rows of the split. `rejection` draws rows at random and accepts each with its
-    weight over the largest, as the papers describe it; `weighted` has the same distribution without the rejected draws.
-    Rank and number of processes are torch.distributed's own unless given.
+    `within_split` numbers rows from the start of their split instead, for a Dataset that holds only this split. An epoch has
+    `num_samples` draws, by default as many as the split has rows. `rejection` draws rows uniformly and accepts each with its
+    weight over the largest, as the papers describe; `weighted` has the same distribution without rejected draws.
+    Rank and number of processes come from torch.distributed unless given.
     """
     table = weights if isinstance(weights, Table) else Table.read(Path(weights))
     if kind not in ("weighted", "rejection"):
@@ -63,7 +63,7 @@ def sampler(
     if "split" in frame.columns:
         there = frame["split"].unique().to_list()
         if split not in there:
-            raise UserError(f"the weights have no split {split!r}; they have {', '.join(map(str, sorted(there)))}")
+            raise UserError(f"the weights have no split {split!r}; available: {', '.join(map(str, sorted(there)))}")
         table = Table(frame.filter(frame["split"] == split), table.made_by)
     ids, weight = table.index, table.column("weight").double()
     if not bool(torch.isfinite(weight).all()) or bool((weight < 0).any()) or float(weight.sum()) <= 0:
@@ -77,7 +77,7 @@ def sampler(
 
 
 def reject(weight: Tensor, count: int, generator: torch.Generator) -> Tensor:
-    """`count` positions: drawn uniformly, each accepted with chance weight / max(weight), until there are enough."""
+    """`count` positions drawn uniformly, each accepted with probability weight / max(weight)."""
     chance = weight.double() / float(weight.max())
     accepted: list[Tensor] = []
     have = 0

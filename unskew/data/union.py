@@ -38,7 +38,7 @@ class _Joined:
 
 
 def union(data: DataSet, other: DataSet) -> DataSet:
-    """`data` with the training rows of `other`: sample ids of the first stay, bias values of the added rows are missing."""
+    """`data` plus the training rows of `other`: sample ids of `data` do not change, bias values of the added rows are missing."""
     strange = [c for c in other.classes if c not in data.classes]
     if strange or other.shape != data.shape or other.multi_label or data.multi_label:
         what = f"class {strange[0]!r}, which {data.name} lacks" if strange else f"inputs of shape {other.shape}, not {data.shape}"

@@ -1,4 +1,4 @@
-"""A data set on disk: arrays (fast, exact) or pictures in class folders (for any tool, and for the eye)."""
+"""A data set on disk: arrays (fast, exact) or images in class folders (for any tool, and to look at)."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def write_images(data: DataSet, out: Path) -> None:
     if not isinstance(data.inputs, Memory) or data.inputs.x.dtype.is_floating_point or data.inputs.x.ndim != 4:
         raise UserError(f"{data.name}: its rows are not images; write it as npz")
     if data.multi_label:
-        raise UserError(f"{data.name}: rows with several labels have no one class folder; write it as npz")
+        raise UserError(f"{data.name}: rows with several labels do not fit into class folders; write it as npz")
     x = data.inputs.x.permute(0, 2, 3, 1).numpy()
     names = []
     with progress.bar("writing images", len(data)) as advance:

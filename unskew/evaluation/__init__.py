@@ -1,1 +1,1 @@
-"""One file, one question that `evaluate` can ask of a run beside its accuracy by group, with the record that answers it."""
+"""One file per question that `evaluate` can ask of a run besides accuracy by group, with the record that answers it."""

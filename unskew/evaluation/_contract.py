@@ -1,6 +1,6 @@
-"""What a file of this folder defines: a question about a judged run, and the record that answers it.
+"""What a file in this folder defines: a question about a judged run, and the record that answers it.
 
-The record is a frozen dataclass with `json()`. Its numeric fields are what a suite may name as columns: `leakage.model` is the field
+The record is a frozen dataclass with `json()`. A suite may name its numeric fields as columns: `leakage.model` is the field
 `model` of the record of `leakage`.
 """
 
@@ -24,14 +24,14 @@ from unskew.training.predict import predict
 
 @dataclass(frozen=True)
 class Judged:
-    """What a question is asked about: a run's logits on some rows, and what they belong to."""
+    """What a question is about: a run's logits on some rows, with the run, its method and the data."""
 
     run: Run
     method: Method
     data: DataSet
-    index: Tensor  # sample ids judged
+    index: Tensor  # sample ids of the judged rows
     logits: Tensor
-    trained_on: Callable[[], DataSet]  # the data whose training rows the run has seen
+    trained_on: Callable[[], DataSet]  # the data that the run was trained on
 
     @property
     def seed(self) -> int:
@@ -43,23 +43,23 @@ class Judged:
 
     @cached_property
     def embedding(self) -> "Embedding":
-        """What the network's last module was given, by one more forward pass."""
+        """The input of the network's last module, from one more forward pass."""
         return embed(self.method, self.data, self.index, self.logits, self.workers)
 
 
 @dataclass(frozen=True)
 class Embedding:
-    """What the network's last module sees, and that module: logits with noise on the embedding need no second pass."""
+    """The input of the network's last module, and that module: adding noise to the embedding needs no second pass."""
 
     h: Tensor  # (N, D)
     output: torch.nn.Module
 
     def logits(self, h: Tensor) -> Tensor:
-        """What the last module makes of an embedding."""
+        """The logits that the last module gives for an embedding."""
         parameter = next(self.output.parameters())
         with torch.inference_mode():
-            made: Tensor = self.output(h.to(parameter.device, parameter.dtype))
-        return made.float().cpu()
+            logits: Tensor = self.output(h.to(parameter.device, parameter.dtype))
+        return logits.float().cpu()
 
 
 def embed(method: Method, data: DataSet, index: Tensor, logits: Tensor, workers: int = 0) -> Embedding:
@@ -73,18 +73,18 @@ def embed(method: Method, data: DataSet, index: Tensor, logits: Tensor, workers:
         predict(method, data, index, workers=workers)
     finally:
         handle.remove()
-    made = Embedding(torch.cat(seen), output)
-    again = made.logits(made.h)
+    embedding = Embedding(torch.cat(seen), output)
+    again = embedding.logits(embedding.h)
     if again.shape != logits.shape or not torch.allclose(again, logits, rtol=1e-3, atol=1e-3):
-        raise UserError("noise on the embedding: the run's logits are not made by its network's last module alone")
-    return made
+        raise UserError("noise on the embedding: the run's logits do not come from its network's last module alone")
+    return embedding
 
 
 class Answer(Protocol):
     """A record that answers a question."""
 
     def json(self) -> dict[str, Any]:
-        """Its part of the JSON of `evaluate`, by the name of the question."""
+        """Its part of the JSON of `evaluate`, under the keys of the question."""
         ...
 
 
@@ -94,29 +94,29 @@ def _nothing(data: DataSet, options: Any) -> None:
 
 @dataclass(frozen=True)
 class Question:
-    """A file of this folder, loaded."""
+    """A loaded file of this folder."""
 
     name: str
-    options: type  # frozen dataclass: the arguments of `evaluate` that belong to it
-    record: type  # what answers it
+    options: type  # frozen dataclass: its arguments of `evaluate`
+    record: type  # the class of its answer
     ask: Callable[[Judged, Any], Answer]
-    keys: tuple[str, ...]  # of the JSON, the record's own first
-    shares: bool = True  # whether its figures are shares, shown in per cent
-    check: Callable[[DataSet, Any], None] = _nothing  # reject data that cannot be asked, before the work
+    keys: tuple[str, ...]  # its keys in the JSON, the record's own first
+    shares: bool = True  # its figures are shares, shown in per cent
+    check: Callable[[DataSet, Any], None] = _nothing  # reject unsuitable data before the work
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Names and types of its options."""
+        """The names and types of its options."""
         hints = typing.get_type_hints(self.options)
         return {f.name: hints[f.name] for f in dataclasses.fields(self.options)}
 
     def wanted(self, given: Mapping[str, Any]) -> bool:
-        """Whether the first of its options, which asks the question, is given."""
+        """Whether its first option is given, which is the one that asks the question."""
         return bool(given.get(next(iter(self.arguments))))
 
     @property
     def figures(self) -> frozenset[str]:
-        """Names of the numbers of its record, and of an optional record inside it."""
+        """The names of its record's numbers and of an optional record inside it."""
         hints = typing.get_type_hints(self.record)
         return frozenset(name for name, hint in hints.items() if hint is float or _is_record(hint))
 
@@ -131,5 +131,5 @@ def load(name: str) -> Question:
 
 
 def questions() -> list[Question]:
-    """All of them, in the order of their names."""
+    """All questions, sorted by name."""
     return [load(name) for name in registry.names("questions")]

@@ -1,13 +1,13 @@
-r"""corruptions: accuracy on images with noise, blur, weather, and what cameras and files do: fifteen kinds at five strengths.
+r"""corruptions: accuracy on corrupted images: noise, blur, weather and digital artefacts, fifteen kinds at five strengths.
 
 .. math::  \text{accuracy}_c = \frac15 \sum_{s=1}^{5} \text{accuracy}(f, c_s(x)), \qquad \text{mean} = \frac{1}{15} \sum_c \text{accuracy}_c
 
-Strengths are those of ImageNet-C; lengths in pixels are meant for 224 and shrink with the image's side.
+Strengths are those of ImageNet-C; lengths in pixels are for images of 224 pixels and scale with the image's side.
 
 Source: Hendrycks and Dietterich, "Benchmarking neural network robustness to common corruptions and perturbations", ICLR 2019.
-Differs: frost is drawn (a fractal of fine crystals), not pasted from photographs; fog's fractal is made of octaves of smoothed noise;
-JPEG goes through a file in memory. Motion blur has a straight line at a random angle. Accuracies are not divided
-by AlexNet's.
+Differs: frost is drawn (a fractal of fine crystals), not pasted from photographs; fog's fractal is made of octaves of smoothed
+noise; motion blur follows a straight line at a random angle; JPEG compression is done in memory. Accuracies are not divided by
+AlexNet's.
 """
 
 from collections.abc import Sequence
@@ -38,13 +38,13 @@ class Options:
         names = tuple(CORRUPTIONS) if self.corruptions == ("all",) else self.corruptions
         for name in names:
             if name not in CORRUPTIONS:
-                raise UserError(f"no corruption {name!r}{suggest(name, CORRUPTIONS)}; or all")
+                raise UserError(f"no corruption {name!r}{suggest(name, CORRUPTIONS)}; or use all")
         object.__setattr__(self, "corruptions", names)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Accuracy by kind and strength, and the mean over kinds of each kind's mean."""
+    """Accuracy by kind and strength, and the mean over kinds."""
 
     kinds: dict[str, tuple[float, ...]]  # accuracy at strengths 1 to 5
     mean: float

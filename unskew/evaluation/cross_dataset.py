@@ -1,9 +1,9 @@
-r"""cross_dataset: average precision on another source, for the classes that it shares with the run.
+r"""cross_dataset: average precision on another source, over the classes that it shares with the run.
 
 .. math::  AP_c = \sum_k (R_k - R_{k-1}) P_k, \qquad \text{per shared class } c \text{, and their mean}
 
 Source: Li and Vasconcelos, "REPAIR", CVPR 2019, section 4.2 (Table 2).
-Differs: the card of the measure `cross_dataset`.
+Differs: see the card of the measure `cross_dataset`.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ KEYS = ("cross_dataset",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    shared_classes: bool = False
+    shared_classes: bool = False  # judge only the classes that both have
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,5 +31,5 @@ class Record:
 
 
 def ask(judged: Judged, options: Options) -> Record:
-    found = cross_dataset(judged.logits, judged.data.classes, judged.data.y[judged.index], judged.data.classes)
-    return Record(found.mean, found)
+    ranked = cross_dataset(judged.logits, judged.data.classes, judged.data.y[judged.index], judged.data.classes)
+    return Record(ranked.mean, ranked)

@@ -1,13 +1,14 @@
-r"""leakage: can the bias be guessed from what the model says, and better than from labels that are wrong as often?
+r"""leakage: can the bias be guessed from a model's logits, and better than from labels that are wrong as often?
 
 .. math::  \Delta = \lambda_M - \lambda_D(a), \qquad a = F_1 \text{ of the model}
 
-Fresh attackers, trained from nothing on a part of the judged rows and judged on another, whatever the model was trained against.
-`noise` asks again with Gaussian noise on the embedding, `alpha` on an alpha-balanced subset of the rows, `rba` also after calibration
-of the decisions.
+New attackers are trained from scratch on one part of the judged rows and tested on another, whatever the model was trained
+against. `noise` repeats the attack with Gaussian noise on the embedding, `alpha` attacks an alpha-balanced subset of the rows,
+`rba` repeats the attack after calibrating the decisions.
 
-Source: Wang et al., "Balanced datasets are not enough", ICCV 2019 (leakage, amplification, randomisation); Zhao et al., EMNLP 2017 (RBA).
-Differs: the cards of the measure `leakage` and of stats.rba.
+Source: Wang et al., "Balanced datasets are not enough", ICCV 2019 (leakage, amplification, randomisation); Zhao et al., "Men also
+like shopping", EMNLP 2017 (RBA).
+Differs: see the card of the measure `leakage` and stats/rba.py.
 """
 
 import dataclasses
@@ -45,11 +46,11 @@ KEYS = ("leakage", "leakage_by_bias")
 class Options:
     """What to ask beyond the leakage of the logits as they are."""
 
-    leakage: bool = False
-    noise: tuple[float, ...] = ()  # on the embedding, in units of its own deviation: the randomisation curve
-    alpha: float = 0.0  # attack only rows in which no label has one value alpha times as often as another; 0: all rows
-    rba: float = 0.0  # margin of a calibration of the decisions to the training ratios; 0: none
-    attack: Attack | None = None
+    leakage: bool = False  # attack the logits
+    noise: tuple[float, ...] = ()  # noise on the embedding, in units of its standard deviation
+    alpha: float = 0.0  # attack an alpha-balanced subset of the rows; 0: all rows
+    rba: float = 0.0  # margin for calibrating decisions to the training ratios; 0: none
+    attack: Attack | None = None  # settings of the attackers
 
     def __post_init__(self) -> None:
         if not all(0 < level < math.inf for level in self.noise):
@@ -59,12 +60,12 @@ class Options:
         if not 0 <= self.rba < 1:
             raise UserError(f"rba={self.rba:g}: the margin must lie in (0, 1)")
         if (self.noise or self.alpha or self.rba) and not self.leakage:
-            raise UserError("noise, alpha and rba are questions about leakage: ask for it too, with --leakage")
+            raise UserError("noise, alpha and rba need --leakage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
-    """What is judged beside leakage: accuracy, or mean average precision for several labels per row, and macro F1."""
+    """Quality beside leakage: accuracy, or mean average precision if multi-label, and macro F1."""
 
     f1_macro: float
     accuracy: float | None = None
@@ -77,14 +78,14 @@ class Quality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """How much logits tell of the bias, beside labels that are wrong as often."""
+    """How well the bias can be guessed from logits, and from labels that are wrong as often."""
 
     model: float
     dataset_at_f1: float
     amplification: float
     f1: float
     intervals: dict[str, list[float]]
-    note: str  # why the two were read at different F1, if they were
+    note: str  # why the two were measured at different F1, if they were
 
     @classmethod
     def of(cls, more: Amplification) -> "Told":
@@ -101,7 +102,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noisy:
-    """The same with noise on the embedding."""
+    """Quality and leakage with noise on the embedding."""
 
     noise: float
     quality: Quality
@@ -113,7 +114,7 @@ class Noisy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The same after RBA to the training rows' ratios."""
+    """Quality and leakage after RBA to the ratios of the training rows."""
 
     margin: float
     outside_before: int  # labels outside the margin
@@ -128,7 +129,7 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What attackers found of one bias column."""
+    """What attackers found for one bias column."""
 
     bias: str
     dataset: float  # from the true labels
@@ -140,7 +141,7 @@ class Record:
     note: str
     chance: float
     n: int
-    missing: int  # rows without a value
+    missing: int  # rows without a bias value
     alpha: float | None
     reached: float | None  # the largest ratio left in an alpha-balanced subset
     rows: int
@@ -168,13 +169,15 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Leaks:
-    """The answer: what was found of every bias column."""
+    """The answer: a record for every bias column."""
 
     by_bias: dict[str, Record | Refused]
 
     def json(self) -> dict[str, Any]:
-        first = next(found for found in self.by_bias.values() if isinstance(found, Record))
-        every = {"leakage_by_bias": {name: found.json() for name, found in self.by_bias.items()}} if len(self.by_bias) > 1 else {}
+        first = next(answer for answer in self.by_bias.values() if isinstance(answer, Record))
+        every = (
+            {"leakage_by_bias": {name: answer.json() for name, answer in self.by_bias.items()}} if len(self.by_bias) > 1 else {}
+        )
         return {"leakage": first.json(), **every}
 
 
@@ -197,20 +200,20 @@ def leakage_of(
 ) -> Leaks:
     """Dataset and model leakage, the first at the model's F1, and their difference, for every bias column of these rows.
 
-    A column that cannot be attacked says why; `trained_on` is the data whose training rows give the ratios of a calibration.
+    A column that cannot be attacked gets a reason instead; the training rows of `trained_on` set the ratios for `rba`.
     """
     if not data.bias_names:
         raise UserError(f"leakage needs a bias column and {data.name} has none; name one with --bias when training")
-    found: dict[str, Record | Refused] = {}
+    by_bias: dict[str, Record | Refused] = {}
     for k, name in enumerate(data.bias_names):
         progress.say(f"attacking {name}")
         try:
-            found[name] = _one_column(logits, data, index, k, options, seed, embedding, trained_on or (lambda: data))
+            by_bias[name] = _one_column(logits, data, index, k, options, seed, embedding, trained_on or (lambda: data))
         except UserError as error:
-            found[name] = Refused(f"{name}: {error}")
-    if all(isinstance(leak, Refused) for leak in found.values()):
-        raise UserError("; ".join(leak.reason for leak in found.values() if isinstance(leak, Refused)))
-    return Leaks(found)
+            by_bias[name] = Refused(f"{name}: {error}")
+    if all(isinstance(leak, Refused) for leak in by_bias.values()):
+        raise UserError("; ".join(leak.reason for leak in by_bias.values() if isinstance(leak, Refused)))
+    return Leaks(by_bias)
 
 
 def _one_column(
@@ -228,7 +231,7 @@ def _one_column(
     if options.alpha:
         balanced = balance(y, attribute, alpha=options.alpha, seed=seed)
         if not any(ratio < math.inf for ratio in balanced.ratios):
-            raise UserError("every label lacks a value of it in these rows, so none can be balanced")
+            raise UserError("no label has rows with every bias value, so none can be balanced")
         kept, reached = balanced.index, balanced.reached
     y, attribute, mine = y[kept], attribute[kept], logits[kept]
     _enough(attribute, data.bias_values[k])
@@ -271,18 +274,18 @@ def noisy_logits(embedding: Embedding, level: float, seed: int) -> Tensor:
 
 
 def _enough(attribute: Tensor, values: Sequence[str]) -> None:
-    """Every value that occurs must do so often enough for a balanced draw; said with its name."""
+    """Raises if a value that occurs has too few rows for a balanced draw."""
     counts = attribute[attribute >= 0].bincount(minlength=len(values))
     for count, value in zip(counts.tolist(), values, strict=True):
         if 0 < count < SMALLEST:
             raise UserError(
-                f"value {value!r} has {count} rows, too rare to attack; at least {SMALLEST} are needed: "
-                "name a larger --split, or leave out --leakage"
+                f"value {value!r} has {count} rows, too few to attack; at least {SMALLEST} are needed: "
+                "choose a larger --split, or leave out --leakage"
             )
 
 
 def _label_curve(y: Tensor, attribute: Tensor, low: float, high: float, attack: Attack | None, seed: int) -> LeakageCurve:
-    """Four points over the F1 that noise runs through: every level is read off them."""
+    """The leakage of labels at four points over the range of F1; every noise level is interpolated from it."""
     ends = max(0.0, min(low, high) - 0.02), min(1.0, max(low, high) + 0.02)
     points = torch.linspace(*ends, 4).tolist()
     return dataset_leakage_curve(y, attribute, points, attack=attack, seed=seed)
@@ -291,27 +294,31 @@ def _label_curve(y: Tensor, attribute: Tensor, low: float, high: float, attack: 
 def _calibrated(
     logits: Tensor, y: Tensor, attribute: Tensor, data: DataSet, k: int, options: Options, seed: int, trained_on: DataSet
 ) -> Calibration:
-    """The run after RBA to the training rows' ratios: labels outside the margin before and after, quality, leakage."""
+    """Labels outside the margin before and after RBA to the ratios of the training rows, and quality and leakage after it."""
     name, values = data.bias_names[k], data.bias_values[k]
     known = trained_on.bias_values[trained_on.bias_index(name)]
-    strange = [v for v in values if v not in known]
-    if strange:
-        raise UserError(f"value {strange[0]!r} does not occur in the training rows, so it has no ratio to be calibrated to")
+    unknown = [v for v in values if v not in known]
+    if unknown:
+        raise UserError(f"value {unknown[0]!r} does not occur in the training rows, so there is no ratio to calibrate it to")
     train = trained_on.rows("train")
     column = trained_on.bias[train, trained_on.bias_index(name)]
     ratios = training_ratios(trained_on.y[train], column, len(trained_on.classes), len(known))
-    ratios = ratios[:, [known.index(v) for v in values]]  # classes are in the run's order already, values may not be
-    made = rba(logits, attribute, ratios, single=not data.multi_label, margin=options.rba)
-    more = bias_amplification(made.scores, y, attribute, attack=options.attack, seed=seed)
-    before, after = made.violations
+    ratios = ratios[:, [known.index(v) for v in values]]  # classes are already in the run's order, values may not be
+    calibrated = rba(logits, attribute, ratios, single=not data.multi_label, margin=options.rba)
+    more = bias_amplification(calibrated.scores, y, attribute, attack=options.attack, seed=seed)
+    before, after = calibrated.violations
     return Calibration(
-        margin=options.rba, outside_before=before, outside_after=after, quality=quality(made.scores, y, seed), told=Told.of(more)
+        margin=options.rba,
+        outside_before=before,
+        outside_after=after,
+        quality=quality(calibrated.scores, y, seed),
+        told=Told.of(more),
     )
 
 
 def quality(logits: Tensor, y: Tensor, seed: int) -> Quality:
-    """What is judged beside leakage."""
+    """Accuracy, or mean average precision if multi-label, and macro F1."""
     if y.ndim == 1:
         return Quality(accuracy=float((logits.argmax(1) == y).double().mean()), f1_macro=macro_f1(*decided(logits, y)))
-    found = label_sets(logits, y, seed=seed, draws=0)
-    return Quality(f1_macro=found.f1, average_precision=found.average_precision)
+    figures = label_sets(logits, y, seed=seed, draws=0)
+    return Quality(f1_macro=figures.f1, average_precision=figures.average_precision)

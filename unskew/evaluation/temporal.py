@@ -3,7 +3,7 @@ r"""temporal: how much the features of a run change when a clip is played backwa
 .. math::  T = \frac1N \sum_i \lVert \phi(x_i) - \phi(\bar x_i) \rVert
 
 Source: Li and Vasconcelos, "REPAIR", CVPR 2019, section 4.2.
-Differs: the card of the measure `temporal_structure`.
+Differs: see the card of the measure `temporal_structure`.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ SHARES = False
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    temporal: bool = False
+    temporal: bool = False  # play clips backwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Record:
 
 def check(data: DataSet, options: Options) -> None:
     if len(data.shape) != 4:
-        raise UserError(f"--temporal is for clips; {data.name} has inputs of shape {data.shape}")
+        raise UserError(f"--temporal needs clips; {data.name} has inputs of shape {data.shape}")
 
 
 def ask(judged: Judged, options: Options) -> Record:
-    found = temporal_structure(judged.method, judged.data, judged.index, workers=judged.workers)
-    return Record(found.value, found)
+    estimate = temporal_structure(judged.method, judged.data, judged.index, workers=judged.workers)
+    return Record(estimate.value, estimate)
 
 
 def temporal_structure(method: Method, data: DataSet, index: Tensor, *, workers: int = 0) -> Estimate:

@@ -1,11 +1,11 @@
-r"""textures: mean accuracy over clusters of texture and classes, where no bias column exists.
+r"""textures: mean accuracy over (texture cluster, class) cells, for data without a bias column.
 
 .. math::  \frac{1}{|\{(t, c)\}|} \sum_{t, c} \text{accuracy of the rows of class } c \text{ in cluster } t
 
-Clusters of a representation among the judged rows (nine, three clusterings); cells of at least a few rows count.
+The judged rows are clustered by a representation: nine clusters, three clusterings. Cells of more than ten rows count.
 
-Source: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4.2 (unbiased accuracy).
-Differs: the card of the measure `texture_clusters`.
+Source: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4.3.
+Differs: see the card of the measure `texture_clusters`.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ CLUSTERS = 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    textures: str = ""  # the representation whose clusters count
+    textures: str = ""  # the representation to cluster by
 
     def __post_init__(self) -> None:
         if self.textures:
@@ -48,7 +48,7 @@ class Record:
 
 def check(data: DataSet, options: Options) -> None:
     if data.multi_label:
-        raise UserError("textures: cells of cluster and class need one class per row, this task has several labels")
+        raise UserError("--textures needs one class per row; this task has several labels per row")
 
 
 def ask(judged: Judged, options: Options) -> Record:
@@ -59,5 +59,5 @@ def accuracy_by_texture(logits: Tensor, data: DataSet, index: Tensor, representa
     """Clusters of `representation` among these rows, and the mean accuracy over their cells with the classes."""
     ids, features = compute(data, [spec(representation)], index, workers=workers)
     clusters = texture_clusters(features[representation], CLUSTERS)
-    found = cluster_accuracy(logits[torch.searchsorted(index, ids)], data.y[ids], clusters)
-    return Record(representation, clusters.shape[1], found.value, found)
+    estimate = cluster_accuracy(logits[torch.searchsorted(index, ids)], data.y[ids], clusters)
+    return Record(representation, clusters.shape[1], estimate.value, estimate)

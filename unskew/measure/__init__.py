@@ -1,4 +1,4 @@
-"""One file, one measure: plain functions on arrays, tensors and records. All judge on rows they were not fitted on."""
+"""One file, one measure: plain functions on arrays, tensors and records. Anything fitted is evaluated on other rows."""
 
 from unskew.measure.association import association
 from unskew.measure.bias_dependency import bias_dependency

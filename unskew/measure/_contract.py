@@ -1,4 +1,4 @@
-"""What a file of this folder defines: one measure, as plain functions on arrays, tensors and records."""
+"""What a file in this folder defines: one measure, as plain functions on arrays, tensors and records."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from unskew.core.errors import UserError
 
 @dataclass(frozen=True)
 class Measure:
-    """A file of this folder, loaded."""
+    """A loaded file of this folder."""
 
     name: str
-    functions: tuple[Callable[..., Any], ...]  # that users call, the main one first
+    functions: tuple[Callable[..., Any], ...]  # for users, the main one first
     range: tuple[float, float]  # of the main figure
     higher: str  # what a higher figure means
 
@@ -21,9 +21,9 @@ class Measure:
         if not self.functions or not all(map(callable, self.functions)):
             raise UserError("FUNCTIONS must name at least one function")
         if not self.range[0] < self.range[1]:
-            raise UserError(f"RANGE={self.range}: the lower end comes first")
+            raise UserError(f"RANGE={self.range}: the lower end must come first")
 
 
 def load(name: str) -> Measure:
-    """The measure of this name; a dotted name is a user's own module."""
+    """The measure of this name; a dotted name is a user's module."""
     return registry.load("measures", name, Measure)

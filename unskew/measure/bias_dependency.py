@@ -1,13 +1,13 @@
-r"""Bias dependency: what a model loses when the data that feeds its shortcut is thinned out instead of thinned at random.
+r"""Bias dependency: what a model loses when rows that feed its shortcut are removed, compared with random rows.
 
 .. math::  \beta = \frac{1}{|\mathcal{R}|} \sum_{r \in \mathcal{R}} \big( a_\text{random}(r) - a_\text{repaired}(r) \big),
            \qquad \mathcal{R} = \{0.25, 0.5, 0.75\}
 
 a(r) is the accuracy after training on the share r of the rows: drawn at random within classes, or those with the largest repair
-weights within classes. Large beta: the model lives on the bias that the repair removed.
+weights within classes. A large beta means that the model relies on the bias that the repair removed.
 
-Source: Li and Vasconcelos, "REPAIR", CVPR 2019, section 4.3 (Table 1).
-Differs: random subsets keep the class shares, as the repaired ones do, so that class balance cannot enter beta.
+Source: Li and Vasconcelos, "REPAIR", CVPR 2019, section 4.2 (Table 1).
+Differs: random subsets keep the class shares, like the repaired ones, so that class balance does not affect beta.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,9 +36,8 @@ def bias_dependency(
     rates: Sequence[float] = (0.25, 0.5, 0.75),
     seed: int = 0,
 ) -> BiasDependency:
-    """Beta of the model that `accuracy` trains on the rows it is given and judges."""
-    found = {key: accuracy(rows) for key, rows in subsets(weights, y, rates=rates, seed=seed).items()}
-    return beta_of(found)
+    """Beta, where `accuracy` trains a model on the rows it is given and returns its accuracy."""
+    return beta_of({key: accuracy(rows) for key, rows in subsets(weights, y, rates=rates, seed=seed).items()})
 
 
 def subsets(
@@ -50,7 +49,7 @@ def subsets(
         raise UserError(f"{len(weights)} weights for {len(y)} labels")
     check_rates(rates)
     if not bool(torch.isfinite(weights).all()):
-        raise UserError(f"weights must be finite; row {int((~torch.isfinite(weights)).nonzero()[0])} is not")
+        raise UserError(f"weights must be finite, but row {int((~torch.isfinite(weights)).nonzero()[0])} is not")
     chance = torch.rand(len(y), generator=stream(seed, "bias dependency"))
     scores = {"random": chance, "repaired": weights}
     return {(kind, rate): top_within_classes(score, y, rate) for kind, score in scores.items() for rate in rates}
@@ -74,7 +73,7 @@ def beta_of(accuracy: Mapping[tuple[str, float], float]) -> BiasDependency:
 
 
 def top_within_classes(score: Tensor, y: Tensor, rate: float) -> Tensor:
-    """The rows with the highest score, the same share of every class, at least one.
+    """The rows with the highest scores: the same share of every class, at least one row each.
 
     >>> top_within_classes(torch.tensor([0.1, 0.9, 0.8, 0.2]), torch.tensor([0, 0, 1, 1]), 0.5).tolist()
     [1, 2]
@@ -88,4 +87,4 @@ def top_within_classes(score: Tensor, y: Tensor, rate: float) -> Tensor:
 
 FUNCTIONS = (bias_dependency,)
 RANGE = (-1.0, 1.0)
-HIGHER = "the model lives more on the representation"
+HIGHER = "the model relies more on the representation"

@@ -1,10 +1,10 @@
-r"""Cross-data-set average precision: does a model trained on one set still rank the classes of another.
+r"""Cross-data-set average precision: how well a model trained on one data set ranks the classes of another.
 
 .. math::  AP_c = \sum_k (R_k - R_{k-1}) P_k, \qquad \text{per class } c \text{ that both sets have, and their mean}
 
-P and R are precision and recall among the rows of the other set, ranked by the model's score of class c.
+P and R are precision and recall among the rows of the other set, ranked by the model's score for class c.
 
-Source: Li and Vasconcelos, "REPAIR", CVPR 2019, section 4.3 (Table 2: training on one video set, testing on another).
+Source: Li and Vasconcelos, "REPAIR", CVPR 2019, section 4.2 (Table 2: training on one video set, testing on another).
 Differs: nothing.
 """
 
@@ -22,7 +22,7 @@ class CrossDataset:
     mean: float
     by_class: dict[str, float]
     rows: dict[str, int]  # of each shared class in the other set
-    n: int  # rows judged
+    n: int  # rows evaluated
 
 
 def cross_dataset(logits: Tensor, trained_classes: Sequence[str], y: Tensor, classes: Sequence[str]) -> CrossDataset:
@@ -33,17 +33,17 @@ def cross_dataset(logits: Tensor, trained_classes: Sequence[str], y: Tensor, cla
         raise UserError(f"logits have shape {tuple(logits.shape)}, expected ({len(y)}, {len(trained_classes)})")
     shared = [name for name in classes if name in trained_classes and bool((y == list(classes).index(name)).any())]
     if len(shared) < 2:
-        raise UserError(f"the two sets share {len(shared)} classes; average precision needs at least two")
+        raise UserError(f"the two data sets share {len(shared)} classes; average precision needs at least two")
     codes = torch.tensor([list(classes).index(name) for name in shared])
     rows = torch.isin(y, codes)
     score = logits[rows].double().softmax(1)
     truth = y[rows]
-    found = {}
+    by_class = {}
     for name, code in zip(shared, codes.tolist(), strict=True):
         ranked = score[:, list(trained_classes).index(name)]
-        found[name] = float(average_precision_score((truth == code).numpy().astype(int), ranked.numpy()))
+        by_class[name] = float(average_precision_score((truth == code).numpy().astype(int), ranked.numpy()))
     counts = {name: int((truth == code).sum()) for name, code in zip(shared, codes.tolist(), strict=True)}
-    return CrossDataset(sum(found.values()) / len(found), found, counts, int(rows.sum()))
+    return CrossDataset(sum(by_class.values()) / len(by_class), by_class, counts, int(rows.sum()))
 
 
 FUNCTIONS = (cross_dataset,)

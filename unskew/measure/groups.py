@@ -1,4 +1,4 @@
-r"""Group accuracy: how right a model is for every (class, bias) pair, and the averages people quote.
+r"""Group accuracy: a model's accuracy for every (class, bias) pair, and the averages people quote.
 
 .. math::
     \hat a_{yb} = \frac{c_{yb}}{n_{yb}}, \quad
@@ -7,14 +7,15 @@ r"""Group accuracy: how right a model is for every (class, bias) pair, and the a
     \text{group-mean} = \frac1G \sum_{yb} \hat a_{yb}, \quad
     \text{worst-group} = \min_{yb:\, n_{yb} \ge 30} \hat a_{yb}
 
-The unbiased accuracy is the mean over groups of more than 10 rows. Where there are conflicting groups and all of them are too small,
-neither it nor the worst group is given: what is left would be the aligned groups' accuracy under another name. A group is aligned if
-the bias points to its class: by the builder's word, else where class and bias value meet in training more often than if they were
-independent. Undefined figures are NaN with a reason. Proportions carry Wilson's 95 % interval, means of proportions a normal one.
+The unbiased accuracy is the mean over groups of more than 10 rows. If there are conflicting groups but all of them are too small,
+it and the worst group are undefined: they would be the accuracy of aligned groups under another name. A group is aligned if the
+bias points to its class: by construction of the data set, else if class and bias value occur together in training more often than
+if they were independent. Undefined figures are NaN with a reason. Proportions have Wilson's 95 % interval, means of proportions a
+normal one.
 
 Source: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4
 (unbiased accuracy); Sagawa et al., ICLR 2020 (worst group); Wilson, JASA 1927 (interval).
-Differs: groups under 30 rows do not enter the worst group, because their lowest is mostly luck; they are shown and marked.
+Differs: groups of fewer than 30 rows cannot be the worst group, because their lowest is mostly chance; they are shown and marked.
 """
 
 import math
@@ -43,7 +44,7 @@ def groups(
 ) -> Groups:
     """Accuracy by group, with every named average.
 
-    `bias` is (N,) or (N, A) codes, -1 where missing. `aligned` has a (classes, values) boolean matrix per bias attribute.
+    `bias` is (N,) or (N, A) codes, -1 where missing. `aligned` has a (classes, values) boolean matrix per bias column.
 
     >>> g = groups(torch.tensor([0, 0, 1, 0]), torch.tensor([0, 0, 1, 1]), torch.tensor([0, 0, 1, 0]))
     >>> g.plain.value, g.group_mean.value, round(g.class_balanced.value, 2)
@@ -83,7 +84,7 @@ def groups(
 
 
 def _right(scores: Tensor, y: Tensor) -> Tensor:
-    """1.0 where right; the share of right labels for a multi-label row."""
+    """1.0 for a correct row; the share of correct labels for a multi-label row."""
     if y.ndim == 2:
         return ((scores > 0).long() == y.long()).double().mean(1)
     predictions = scores.argmax(1) if scores.ndim == 2 else scores
@@ -96,11 +97,11 @@ def _cells(
     if not len(label):
         return ()
     code = group_id([label, *codes.unbind(1)], sizes)
-    found, inverse = torch.unique(code, return_inverse=True)  # never the full product: intersections are sparse
-    n = torch.zeros(len(found), dtype=torch.long).index_add_(0, inverse, torch.ones_like(inverse))
-    correct = torch.zeros(len(found), dtype=torch.float64).index_add_(0, inverse, right)
+    occurring, inverse = torch.unique(code, return_inverse=True)  # never the full product: intersections are sparse
+    n = torch.zeros(len(occurring), dtype=torch.long).index_add_(0, inverse, torch.ones_like(inverse))
+    correct = torch.zeros(len(occurring), dtype=torch.float64).index_add_(0, inverse, right)
     cells = []
-    for value, rows, hits in zip(found.tolist(), n.tolist(), correct.tolist(), strict=True):
+    for value, rows, hits in zip(occurring.tolist(), n.tolist(), correct.tolist(), strict=True):
         parts = []
         for size in reversed(sizes):
             value, part = divmod(value, size)
@@ -146,9 +147,9 @@ def _unbiased(cells: Sequence[Cell]) -> Estimate:
 
 
 def _only_aligned(cells: Sequence[Cell], judged: Sequence[Cell]) -> str:
-    """Why a figure of the judged cells would say nothing of the conflicting rows that there are; empty if it does."""
-    there = any(c.aligned is False for c in cells) and not any(c.aligned is False for c in judged)
-    return "no conflicting group has" if there else ""
+    """The reason, if there are conflicting cells but none among those judged; else empty."""
+    one_sided = any(c.aligned is False for c in cells) and not any(c.aligned is False for c in judged)
+    return "no conflicting group has" if one_sided else ""
 
 
 def _worst(cells: Sequence[Cell]) -> Estimate:
@@ -164,9 +165,9 @@ def _worst(cells: Sequence[Cell]) -> Estimate:
 def _why(names: Sequence[str], aligned: Sequence[Tensor] | None, kind: str) -> str:
     if not names:
         return "no bias column"
-    return f"no {kind} rows" if aligned is not None else "which groups are aligned was not given"
+    return f"no {kind} rows" if aligned is not None else "unknown which groups are aligned"
 
 
 FUNCTIONS = (groups,)
 RANGE = (0.0, 1.0)
-HIGHER = "more rows are right"
+HIGHER = "more rows are correct"

@@ -10,14 +10,14 @@ With the kernel matrices K of u and L of v, and K~, L~ the same with zero diagon
 
 ==========  ============================================================================================
 HSIC_1      unbiased=True: expectation 0 for independent u and v, may be negative, needs 4 rows
-HSIC_0      unbiased=False: never negative, too large by O(1/m)
+HSIC_0      unbiased=False: never negative, biased upwards by O(1/m)
 kernel      "rbf": exp(-|a - b|^2 / (2 sigma^2)), sigma fixed or "median" of the pairwise distances; "linear": a . b
 ==========  ============================================================================================
 
-The test permutes the rows of v: p = (1 + #{permuted >= observed}) / (1 + permutations), uniform under independence.
+The test permutes the rows of v: p = (1 + #{permuted >= observed}) / (1 + permutations), which is uniform under independence.
 
-Source: Song, Smola, Gretton, Bedo, Borgwardt, "Feature selection via dependence maximization", JMLR 2012, equation 5; Gretton et al.,
-ALT 2005 (biased form); as used by Bahng et al., ICML 2020.
+Source: Song, Smola, Gretton, Bedo, Borgwardt, "Feature selection via dependence maximization", JMLR 2012, equation 5; Gretton et
+al., ALT 2005 (biased form); as used by Bahng et al., ICML 2020.
 Differs: the diagonal is set to zero. The code released with ReBias subtracts the diagonal as a row instead, which is harmless for
 the RBF kernel and wrong for any kernel whose diagonal is not constant.
 """
@@ -32,7 +32,7 @@ from unskew.core.rng import stream
 
 
 def kernel_matrix(a: Tensor, kernel: str = "rbf", sigma: float | str = "median") -> Tensor:
-    """(m, m) of the rows of `a`."""
+    """(m, m) kernel values of the rows of `a`."""
     a = torch.as_tensor(a)
     if not len(a):
         raise UserError("HSIC needs rows of finite numbers, got 0 rows")
@@ -44,9 +44,9 @@ def kernel_matrix(a: Tensor, kernel: str = "rbf", sigma: float | str = "median")
         return a @ a.T
     if kernel != "rbf":
         raise UserError(f"kernel={kernel!r}: must be rbf or linear")
-    a = a - a.detach().mean(0)  # distances stay; what large offsets would cancel does not arise
+    a = a - a.detach().mean(0)  # same distances, without the rounding errors of large offsets
     squared = (a.square().sum(1)[:, None] + a.square().sum(1)[None] - 2 * a @ a.T).clamp(min=0)
-    # Rounding leaves the distance of a row to itself a little off 0.
+    # Rounding makes the distance of a row to itself slightly different from 0.
     squared = squared - torch.diag(squared.diagonal())
     if sigma == "median":
         off = squared.detach()[~torch.eye(len(a), dtype=torch.bool, device=a.device)]
@@ -60,7 +60,7 @@ def kernel_matrix(a: Tensor, kernel: str = "rbf", sigma: float | str = "median")
 
 def hsic_of_kernels(k: Tensor, other: Tensor, unbiased: bool = True) -> Tensor:
     """HSIC from two kernel matrices of the same rows."""
-    kind = torch.promote_types(k.dtype, other.dtype)  # features in single precision, labels as whole numbers
+    kind = torch.promote_types(k.dtype, other.dtype)  # features may be in single precision, labels integers
     k, other = k.to(kind), other.to(kind)
     m = len(k)
     if not unbiased:
@@ -82,14 +82,14 @@ def hsic(
     unbiased: bool = True,
     sigma: float | str | tuple[float | str, float | str] = "median",
 ) -> Tensor:
-    """HSIC of two sets of rows; differentiable. `sigma` may be a pair, one for each side.
+    """HSIC of two representations of the same rows; differentiable. `sigma` may be a pair, one for each.
 
     >>> u = torch.tensor([[0.0], [1.0], [2.0], [3.0]], dtype=torch.float64)
     >>> float(hsic(u, u, kernel="linear", unbiased=False))  # the variance 5/3, squared
     2.7777777777777777
     """
     if len(u) != len(v):
-        raise UserError(f"HSIC compares the same rows: got {len(u)} and {len(v)}")
+        raise UserError(f"HSIC needs the same rows twice, got {len(u)} and {len(v)} rows")
     one, two = sigma if isinstance(sigma, tuple) else (sigma, sigma)
     return hsic_of_kernels(kernel_matrix(u, kernel, one), kernel_matrix(v, kernel, two), unbiased)
 
@@ -99,10 +99,10 @@ def hsic_test(
 ) -> float:
     """p-value of the permutation test of independence."""
     if len(u) != len(v):
-        raise UserError(f"HSIC compares the same rows: got {len(u)} and {len(v)}")
+        raise UserError(f"HSIC needs the same rows twice, got {len(u)} and {len(v)} rows")
     k, other = kernel_matrix(u, kernel, sigma), kernel_matrix(v, kernel, sigma)
     m = len(k)
-    # With K centred once, the biased statistic of a permutation is one sum of products: the rest does not change.
+    # With K centred once, the biased statistic of a permutation is one sum of products.
     centred = k - k.mean(0, keepdim=True) - k.mean(1, keepdim=True) + k.mean()
     observed = (centred * other).sum()
     generator = stream(seed, "hsic")
@@ -118,4 +118,4 @@ FUNCTIONS = (
     hsic_test,
 )
 RANGE = (-math.inf, math.inf)
-HIGHER = "the two representations are further from independent; 0 where they are"
+HIGHER = "the two representations are more dependent; 0 if independent"

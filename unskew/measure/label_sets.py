@@ -1,15 +1,16 @@
-r"""Label sets: how good a model is when a row has several labels, over all labels, per label, and per label and bias value.
+r"""Label sets: the quality of a model on rows with several labels: over all labels, per label, and per label and bias value.
 
 .. math::
     F_1^l = \frac{2\, tp_l}{2\, tp_l + fp_l + fn_l}, \qquad
     AP^l = \sum_k (R_k - R_{k-1})\, P_k, \qquad
     F_1 = \frac1L \sum_l F_1^l, \qquad mAP = \frac1L \sum_l AP^l
 
-A label is said where its logit is above 0. P and R are precision and recall of the rows above the k-th distinct score. Labels that no
-row has are left out. Intervals: the 2.5 % and 97.5 % points of bootstrap draws of the rows, all labels of a row together; a label that a
-draw does not hold is left out of that draw.
+A label is predicted if its logit is above 0. P and R are precision and recall of the rows above the k-th distinct score. Labels
+that no row has are left out. Intervals are the 2.5 % and 97.5 % quantiles over bootstrap draws of rows; a label absent from a
+draw is left out of that draw.
 
-Source: Wang et al., "Balanced datasets are not enough", ICCV 2019, section 4 (macro F1 and mAP); Efron, "Bootstrap methods", 1979.
+Source: Wang et al., "Balanced datasets are not enough", ICCV 2019, section 4 (macro F1 and mAP); Efron, "Bootstrap methods",
+1979.
 Differs: nothing.
 """
 
@@ -31,15 +32,15 @@ class LabelSets:
     f1_interval: tuple[float, float]
     average_precision: float
     average_precision_interval: tuple[float, float]
-    per_label: tuple[dict[str, float], ...]  # n, f1, average_precision; NaN for labels that are not judged
-    judged: int  # labels
+    per_label: tuple[dict[str, float], ...]  # n, f1, average_precision; NaN for labels that no row has
+    judged: int  # number of labels that some row has
 
 
 def label_sets(logits: Tensor, y: Tensor, *, seed: int = 0, draws: int = DRAWS) -> LabelSets:
     """Macro F1 and mean average precision of logits (N, L) against zeros and ones (N, L).
 
-    >>> found = label_sets(torch.tensor([[2.0], [-1.0], [1.0], [-2.0]]), torch.tensor([[1.0], [0.0], [0.0], [0.0]]))
-    >>> round(found.f1, 4), found.average_precision  # one of two said is right; the one that is ranks first
+    >>> result = label_sets(torch.tensor([[2.0], [-1.0], [1.0], [-2.0]]), torch.tensor([[1.0], [0.0], [0.0], [0.0]]))
+    >>> round(result.f1, 4), result.average_precision  # one of two predictions is correct, and it ranks first
     (0.6667, 1.0)
     """
     if logits.shape != y.shape or y.ndim != 2:
@@ -74,7 +75,7 @@ def weighted_f1(guess: Tensor, y: Tensor, counts: Tensor) -> Tensor:
 
 
 def weighted_average_precision(score: Tensor, y: Tensor, counts: Tensor) -> Tensor:
-    """(B,): average precision of one label when row i counts `counts[b, i]` times; rows of equal score enter together."""
+    """(B,): average precision of one label when row i counts `counts[b, i]` times; rows of equal score count together."""
     order = score.argsort(descending=True, stable=True)
     score, y, counts = score[order], y[order], counts[:, order]
     last = torch.cat([(score[1:] != score[:-1]).nonzero().flatten(), torch.tensor([len(score) - 1])])  # of each score
@@ -85,7 +86,7 @@ def weighted_average_precision(score: Tensor, y: Tensor, counts: Tensor) -> Tens
 
 
 def by_bias(logits: Tensor, y: Tensor, bias: Tensor, num_values: int) -> list[list[dict[str, float]]]:
-    """For every label and bias value: rows, rows with the label, recall, share of false alarms, F1; NaN where undefined."""
+    """For every label and bias value: rows, rows with the label, recall, false-alarm rate, F1; NaN where undefined."""
     guess = (logits > 0).double()
     y = y.double()
     mask = torch.stack([(bias == v).double() for v in range(num_values)])  # (V, N); -1 is in none
@@ -101,13 +102,13 @@ def by_bias(logits: Tensor, y: Tensor, bias: Tensor, num_values: int) -> list[li
         "n": true,
         "recall": share(hit, true),
         "false_alarms": share(said - hit, rows[:, None] - true),
-        "f1": torch.where(true > 0, share(2 * hit, said + true), undefined),  # as over all rows: no row has it, nothing to find
+        "f1": torch.where(true > 0, share(2 * hit, said + true), undefined),  # undefined without positives, as over all rows
     }
     return [[{k: float(t[v, label]) for k, t in tables.items()} for v in range(num_values)] for label in range(y.shape[1])]
 
 
 def _summary(table: Tensor, held: Tensor) -> tuple[float, tuple[float, float]]:
-    """Mean over the labels held by the first row, and the interval of the same mean over the other rows."""
+    """Mean over labels in the data (first row of the table), and its interval over the bootstrap draws (the other rows)."""
     means = torch.where(held, table, 0.0).sum(1) / held.sum(1).clamp(min=1)
     if len(means) == 1:
         return float(means[0]), (math.nan, math.nan)

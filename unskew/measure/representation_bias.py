@@ -1,4 +1,4 @@
-r"""Representation bias: how much of the label can be read, linearly, from a representation that should not tell it.
+r"""Representation bias: how much of the label a linear reader finds in a representation that should not show it.
 
 .. math::
     B(D, \phi) = 1 - \frac{R^*(D, \phi)}{H(Y)}, \qquad
@@ -9,14 +9,14 @@ r"""Representation bias: how much of the label can be read, linearly, from a rep
 phi(x)      features            (n, D), standardised here
 theta       fit_softmax         linear softmax, one per fold and weight decay, all fitted together
 omega       weights             sample weights, summing to 1; equal by default
-B           .bias               0: the representation tells nothing; 1: it tells the label for certain
+B           .bias               0: the representation reveals nothing; 1: it determines the label
 ==========  ==================  ======================================================================
 
-Every row is judged by an estimator that was not fitted on it (cross-fitting), so B can fall a little below 0 where there is nothing
+Every row is evaluated by an estimator that was not fitted on it (cross-fitting), so B can be slightly below 0 if there is nothing
 to read. The largest B over the weight decays is reported. The interval is a bootstrap over rows within classes; its upper end is
-raised by what an estimator fitted on finitely many rows misses, half the gap between held-out and fitted risk. The baseline repeats
-the measurement with labels permuted: the class shares stay, the link is cut, so an imbalanced set without bias gets a clean
-bill. The gain of a row, log P(y|z) - log p_y, is what the representation tells about it; B is its mean over H.
+raised by what an estimator fitted on finitely many rows misses, half the gap between held-out and fitted risk. The baseline
+repeats the measurement with permuted labels, which keeps the class shares, so that an imbalanced set without bias is not mistaken
+for a biased one. The gain of a row, log P(y|z) - log p_y, is what the representation reveals about it; B is its mean over H.
 
 Source: Li and Vasconcelos, "REPAIR: removing representation bias by dataset resampling", CVPR 2019, equations 2 to 4 and section
 4.2 (largest over the weight decays 1e-1 to 1e-5).
@@ -53,8 +53,8 @@ class BiasEstimate:
     per_class: tuple[float, ...]  # bias within each class: 1 - mean loss / -log p_c; NaN for a class without rows
     gain: Tensor  # (n,) log P(y|z) - log p_y of every row, held out
     n: int
-    decay: float  # the weight decay that read most
-    width: int  # features that vary
+    decay: float  # the weight decay with the largest bias
+    width: int  # features that are not constant
     note: str = ""
 
     @property
@@ -74,7 +74,7 @@ def representation_bias(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> BiasEstimate:
-    """B of the rows, with interval, baseline, and what each class and row contributes.
+    """B of the rows, with interval, baseline, and the contribution of each class and row.
 
     >>> y = torch.arange(400) % 2
     >>> round(representation_bias(torch.eye(2)[y], y, permutations=0).bias, 2)  # the features are the label
@@ -94,7 +94,7 @@ def representation_bias(
     risks = omega @ losses[:, :, 0]
     best = int(risks.argmin())
     loss = losses[:, best, 0]
-    # What a fit on finitely many rows loses against the best one: held-out risk is too high by it, fitted risk too low by as much.
+    # What a fit on finitely many rows loses against the best one: held-out risk is too high, and fitted risk too low, by as much.
     lost = max(0.0, float(risks[best] - fitted[best, 0]) / 2 / entropy)
     surprise = -prior[y].log()
     low, high = _interval(loss, y, omega, entropy, bootstrap, seed)
@@ -117,14 +117,14 @@ def representation_bias(
 
 
 def bias_of_labels(features: Tensor, y: Tensor, weights: Tensor | None = None, *, seed: int = 0) -> BiasEstimate:
-    """Representation bias; of a multi-label task, the mean over labels, each weighing with its entropy."""
+    """Representation bias; for a multi-label task, the mean over labels, weighted by their entropies."""
     if y.ndim == 1:
-        # The baseline's cost grows with the classes, and its maximum with the permutations: a few are enough where classes abound.
+        # The baseline's cost grows with the classes, its maximum with the permutations: with many classes, a few are enough.
         return representation_bias(features, y, weights, permutations=19 if int(y.max()) < 30 else 5, seed=seed)
-    there = torch.ones(len(y), dtype=torch.bool) if weights is None else torch.as_tensor(weights) > 0
+    counted = torch.ones(len(y), dtype=torch.bool) if weights is None else torch.as_tensor(weights) > 0
     by_label = [
         representation_bias(features, column, weights, permutations=0, bootstrap=0, seed=seed)
-        if min(int(column[there].sum()), int((1 - column[there]).sum())) >= FOLDS
+        if min(int(column[counted].sum()), int((1 - column[counted]).sum())) >= FOLDS
         else None
         for column in y.long().unbind(1)
     ]
@@ -132,10 +132,10 @@ def bias_of_labels(features: Tensor, y: Tensor, weights: Tensor | None = None, *
     if not parts:
         raise UserError(f"no label has {FOLDS} rows with and without it")
     entropy = sum(p.entropy for p in parts)
-    omega = there.double() / there.sum() if weights is None else weights.double() / weights.double().sum()
-    gain = torch.stack([p.gain for p in parts]).sum(0)[there]
-    bias = float(omega[there] @ gain) / entropy
-    half = 1.96 * float((omega[there].square() @ (gain - bias * entropy).square()).sqrt()) / entropy
+    omega = counted.double() / counted.sum() if weights is None else weights.double() / weights.double().sum()
+    gain = torch.stack([p.gain for p in parts]).sum(0)[counted]
+    bias = float(omega[counted] @ gain) / entropy
+    half = 1.96 * float((omega[counted].square() @ (gain - bias * entropy).square()).sqrt()) / entropy
     return BiasEstimate(
         bias=bias,
         risk=entropy * (1 - bias),
@@ -162,47 +162,47 @@ def _without_zeros(
     bootstrap: int,
     seed: int,
 ) -> BiasEstimate:
-    """Rows of weight 0 are not there; their gain is NaN."""
+    """Leave out rows of weight 0; their gain is NaN."""
     weights = torch.as_tensor(weights)
-    there = weights != 0
+    counted = weights != 0
     e = representation_bias(
-        torch.as_tensor(features)[there], torch.as_tensor(y)[there], weights[there],
+        torch.as_tensor(features)[counted], torch.as_tensor(y)[counted], weights[counted],
         folds=folds, decays=decays, permutations=permutations, bootstrap=bootstrap, seed=seed,
     )  # fmt: skip
-    gain = torch.full((len(there),), math.nan, dtype=torch.float64)
-    gain[there] = e.gain
+    gain = torch.full((len(counted),), math.nan, dtype=torch.float64)
+    gain[counted] = e.gain
     return dataclasses.replace(e, gain=gain)
 
 
 def _checked(features: Tensor, y: Tensor, weights: Tensor | None, folds: int) -> tuple[Tensor, Tensor, Tensor, str]:
-    """Standardised features behind a column of ones, class codes, weights that sum to 1, and a note."""
+    """Standardised features after a column of ones, class codes, weights that sum to 1, and a note."""
     features, y = torch.as_tensor(features), tensor_of(y, "labels").long()
     if len(features) != len(y) or not len(y):
         raise UserError(f"{len(features)} rows of features but {len(y)} labels")
     features = features.reshape(len(features), -1)
     if folds < 2 or not len(y) or int(y.min()) < 0:
-        raise UserError(f"at least two folds, one row and class codes from 0 on are needed, got {folds} folds and {len(y)} rows")
+        raise UserError(f"needs at least two folds, one row and class codes from 0 on; got {folds} folds and {len(y)} rows")
     bad = ~torch.isfinite(features).all(1)
     if bool(bad.any()):
-        raise UserError(f"features have NaN or infinity in {int(bad.sum())} rows, the first is row {int(bad.nonzero()[0])}")
+        raise UserError(f"features have NaN or infinity in {int(bad.sum())} rows, first in row {int(bad.nonzero()[0])}")
     counts = y.bincount() if len(y) else torch.zeros(0)
     if int((counts > 0).sum()) < 2:
-        raise UserError(f"one class only in {len(y)} rows: there is nothing to predict")
+        raise UserError(f"only one class in {len(y)} rows: nothing to predict")
     if int(counts[counts > 0].min()) < folds:
         c = int(torch.where(counts > 0, counts, len(y) + 1).argmin())
         raise UserError(f"class {c} has {int(counts[c])} rows, fewer than the {folds} folds; leave it out or use fewer folds")
     omega = torch.ones(len(y), dtype=torch.float64) if weights is None else torch.as_tensor(weights).double()
     if len(omega) != len(y) or not bool(torch.isfinite(omega).all()) or bool((omega < 0).any()) or float(omega.sum()) <= 0:
         raise UserError("weights must be one finite number per row, not negative, not all 0")
-    # Single precision is enough for a thousandth of the risk, and twice as fast where the matrix is large.
-    # Centred in the precision it came in, so that a small spread on a large offset is not lost.
-    came = features if features.dtype in (torch.float32, torch.float64) else features.double()
-    varies = came.amax(0) > came.amin(0)
+    # Single precision gives the risk to a thousandth, and is twice as fast for a large matrix.
+    # Centre in the original precision, so that a small spread on a large offset is not lost.
+    original = features if features.dtype in (torch.float32, torch.float64) else features.double()
+    varies = original.amax(0) > original.amin(0)
     note = "" if bool(varies.all()) else f"{int((~varies).sum())} of {len(varies)} features are constant"
     if not bool(varies.any()):
         return torch.ones(len(y), 1, dtype=torch.float64), y, omega / omega.sum(), note
-    centred = came[:, varies] - came[:, varies].mean(0)
-    centred = centred / centred.abs().amax(0)  # before squares are taken: 1e200 has none
+    centred = original[:, varies] - original[:, varies].mean(0)
+    centred = centred / centred.abs().amax(0)  # before squaring, as 1e200 would overflow
     x = (centred / centred.std(0)).to(torch.float32 if features.numel() > 2_000_000 else torch.float64)
     return torch.cat([x.new_ones(len(x), 1), x], 1), y, omega / omega.sum(), note
 
@@ -219,12 +219,12 @@ def folds_of(y: Tensor, folds: int, seed: int) -> Tensor:
 def held_out_loss(
     x: Tensor, y: Tensor, omega: Tensor, fold: Tensor, folds: int, decays: tuple[float, ...], num_classes: int
 ) -> tuple[Tensor, Tensor]:
-    """Cross-entropies (n, decays, Q) of every row by the estimator of its fold, for Q columns of labels and weights (n, Q);
+    """Cross-entropies (n, decays, Q) of every row by the estimator that held it out, for Q columns of labels and weights (n, Q);
     and the risks (decays, Q) of the estimators on the rows they were fitted on."""
     copies = y.shape[1]
     outside = (fold[:, None] != torch.arange(folds)).to(x.dtype)[:, :, None] * omega[:, None, :].to(x.dtype)  # (n, folds, Q)
     outside = outside / outside.sum(0)
-    # Problem (fold, copy): all of them see the same rows in the same pass.
+    # One problem per (fold, copy); one pass over the rows serves all.
     w = fit_softmax(x, y[:, None, :].expand(-1, folds, -1).reshape(len(x), -1), outside.reshape(len(x), -1), decays, num_classes)
     flat = w.view(len(decays), folds, copies, x.shape[1], num_classes).permute(3, 1, 0, 2, 4).reshape(x.shape[1], -1)
     loss = torch.empty(len(x), len(decays), copies, dtype=torch.float64)
@@ -239,7 +239,7 @@ def held_out_loss(
 
 
 def _interval(loss: Tensor, y: Tensor, omega: Tensor, entropy: float, draws: int, seed: int) -> tuple[float, float]:
-    """Rows drawn again within each class: the class shares, and with them the entropy, stay as they are."""
+    """Bootstrap within each class, which keeps the class shares and so the entropy."""
     if draws == 0:
         return math.nan, math.nan
     generator = stream(seed, "bootstrap")
@@ -249,29 +249,29 @@ def _interval(loss: Tensor, y: Tensor, omega: Tensor, entropy: float, draws: int
         lost, share = (omega * loss)[rows], omega[rows]
         for part in torch.split(torch.arange(draws), max(1, 4_000_000 // len(rows))):
             pick = torch.randint(0, len(rows), (len(part), len(rows)), generator=generator)
-            # The drawn rows stand for the whole class: their mean loss counts with the class's share.
+            # The drawn rows represent the whole class: their mean loss is weighted by the class's share.
             risk[part] += lost[pick].sum(1) / share[pick].sum(1).clamp(min=1e-300) * float(share.sum())
     ends = torch.quantile(1 - risk / entropy, torch.tensor([0.025, 0.975], dtype=torch.float64))
     return float(ends[0]), float(ends[1])
 
 
 def _permuted(x: Tensor, y: Tensor, omega: Tensor, decay: float, num_classes: int, permutations: int, seed: int) -> Tensor:
-    """Bias with labels permuted among rows, once per permutation; weights stay with their labels, so class shares stay too."""
+    """Bias with permuted labels, one value per permutation; weights move with their labels, which keeps the class shares."""
     if permutations == 0:
         return torch.zeros(0)
     generator = stream(seed, "permutations")
     if len(x) > BASELINE_ROWS:
         rows = torch.randperm(len(x), generator=generator)[:BASELINE_ROWS]
         x, y, omega = x[rows], y[rows], omega[rows] / omega[rows].sum()
-    folds, found = 2, []
+    folds, biases = 2, []
     fold = torch.randint(0, folds, (len(x),), generator=generator)
     together = max(1, 2_000 // (folds * num_classes))  # columns of the matrix product: enough to fill it, not the memory
     for part in torch.split(torch.arange(permutations), together):
         order = torch.stack([torch.randperm(len(x), generator=generator) for _ in part], 1)  # (n, Q)
         labels, shares = y[order], omega[order]
         loss = held_out_loss(x, labels, shares, fold, folds, (decay,), num_classes)[0][:, 0]
-        found += [_bias_of(loss[:, q], labels[:, q], shares[:, q], num_classes) for q in range(len(part))]
-    return torch.tensor(found, dtype=torch.float64)
+        biases += [_bias_of(loss[:, q], labels[:, q], shares[:, q], num_classes) for q in range(len(part))]
+    return torch.tensor(biases, dtype=torch.float64)
 
 
 def _bias_of(loss: Tensor, y: Tensor, omega: Tensor, num_classes: int) -> float:
@@ -286,4 +286,4 @@ def _of_class(loss: Tensor, surprise: Tensor, omega: Tensor, mask: Tensor) -> fl
 
 FUNCTIONS = (representation_bias,)
 RANGE = (-math.inf, 1.0)
-HIGHER = "more of the label can be read; at or below 0 nothing can"
+HIGHER = "more of the label can be read; at or below 0, nothing"

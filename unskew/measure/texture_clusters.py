@@ -1,6 +1,6 @@
-r"""Texture clusters: groups by look where no bias column exists, and the unbiased accuracy over them.
+r"""Texture clusters: groups by appearance where there is no bias column, and the unbiased accuracy over them.
 
-Gram matrices of a low layer are L2-normalised and clustered by k-means; with clusters k and classes y
+Gram matrices of an early layer are L2-normalised and clustered by k-means; with clusters k and classes y
 
 .. math::  A = \frac13 \sum_{s=1}^{3} \frac{1}{|\mathcal{C}_s|} \sum_{(k, y) \in \mathcal{C}_s} \hat a_{ky}, \qquad
            \mathcal{C}_s = \{(k, y) : n_{ky} > 10\}
@@ -9,7 +9,7 @@ over three clusterings s with different seeds.
 
 Source: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4.3 and appendix
 (k = 9, mini-batch k-means, batch 1,024).
-Differs: cells of more than 10 rows as in the paper; the released code keeps cells of 10 as well.
+Differs: cells of more than 10 rows, as in the paper; the released code also keeps cells of 10.
 """
 
 import math
@@ -29,28 +29,28 @@ def texture_clusters(features: Tensor, clusters: int = 9, seeds: Sequence[int] =
 
     flat = torch.as_tensor(features).reshape(len(features), -1).float()
     if len(flat) < clusters:
-        raise UserError(f"{len(flat)} rows cannot make {clusters} clusters")
+        raise UserError(f"{clusters} clusters need at least as many rows, got {len(flat)}")
     if not bool(torch.isfinite(flat).all()):
-        raise UserError(f"features have NaN or infinity; the first is row {int((~torch.isfinite(flat)).any(1).nonzero()[0])}")
+        raise UserError(f"features have NaN or infinity, first in row {int((~torch.isfinite(flat)).any(1).nonzero()[0])}")
     flat = torch.nn.functional.normalize(flat, dim=1)
-    found = [
+    clusterings = [
         MiniBatchKMeans(n_clusters=clusters, batch_size=1024, random_state=seed, n_init=3).fit_predict(flat.numpy())
         for seed in seeds
     ]
-    return torch.stack([torch.from_numpy(f).long() for f in found], 1)
+    return torch.stack([torch.from_numpy(c).long() for c in clusterings], 1)
 
 
 def cluster_accuracy(logits_or_predictions: Tensor, y: Tensor, clusters: Tensor) -> Estimate:
     """Unbiased accuracy over (cluster, class) cells, averaged over the clusterings (n, S)."""
     clusters = clusters.reshape(len(y), -1)
-    found = [groups(logits_or_predictions, y, column).unbiased for column in clusters.unbind(1)]
-    values = [e.value for e in found if not math.isnan(e.value)]
+    estimates = [groups(logits_or_predictions, y, column).unbiased for column in clusters.unbind(1)]
+    values = [e.value for e in estimates if not math.isnan(e.value)]
     if not values:
-        return Estimate(math.nan, math.nan, math.nan, 0, found[0].reason if found else "no clustering")
+        return Estimate(math.nan, math.nan, math.nan, 0, estimates[0].reason if estimates else "no clustering")
     mean = sum(values) / len(values)
     # The clusterings share their rows, so averaging them does not narrow the interval.
-    half = max((e.high - e.low) / 2 for e in found if not math.isnan(e.value))
-    return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half), min(e.n for e in found))
+    half = max((e.high - e.low) / 2 for e in estimates if not math.isnan(e.value))
+    return Estimate(mean, max(0.0, mean - half), min(1.0, mean + half), min(e.n for e in estimates))
 
 
 FUNCTIONS = (
@@ -58,4 +58,4 @@ FUNCTIONS = (
     texture_clusters,
 )
 RANGE = (0.0, 1.0)
-HIGHER = "more cells of texture and class are right"
+HIGHER = "accuracy is higher over cells of texture and class"

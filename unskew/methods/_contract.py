@@ -1,7 +1,7 @@
-"""What a file of this folder defines: a training method, of one stage or of several.
+"""What a file in this folder defines: a training method of one or several stages.
 
-A method of one stage is a subclass of `Method`. A method of several stages is a `Config` and a function `train(stage, cfg)`, a short
-plan made of the stage's `run`, `repair` and `predict`. Either way the file name is the method's name.
+A method of one stage is a subclass of `Method`. A method of several stages is a `Config` and a function `train(stage, cfg)`, a
+short plan made of the stage's `run`, `repair` and `predict`. Either way the file name is the method's name.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,15 +19,15 @@ from unskew.records import Batch, Facts, Run, Table, Update
 
 
 class Method(nn.Module):
-    """A training method: which numbers are minimised on a batch, and how to predict afterwards.
+    """A training method: what is minimised on a batch, and how to predict afterwards.
 
-    A method owns its networks and all of its state, as submodules and as buffers sized in `__init__`. Device moves,
-    checkpoints, resume and several processes then need no line of code of their own.
+    A method owns its networks and all its state, as submodules and as buffers sized in `__init__`. Device moves, checkpoints,
+    resuming and several processes then need no extra code.
     """
 
     Config: ClassVar[type]  # the method's hyperparameters, defaults from the paper
     sees: frozenset[str] = frozenset()  # labels beyond y it may read while training: {"bias"}
-    parts: ClassVar[tuple[str, ...]] = ()  # of an alternating method: part p has its terms in `loss_p`
+    parts: ClassVar[tuple[str, ...]] = ()  # of an alternating method: `loss_p` has the terms of part p
     multi_label: ClassVar[bool] = False  # whether it can train on rows with several labels
 
     age: Tensor  # () updates done so far, for warm-ups and schedules; survives a resume
@@ -38,33 +38,32 @@ class Method(nn.Module):
         self.facts = facts
         self.sees = self.labels(cfg)
         if facts.multi_label and not self.multi_label:
-            raise UserError(
-                f"method {type(self).__module__.rpartition('.')[2]!r} needs one class per row, this task has several labels"
-            )
+            name = type(self).__module__.rpartition(".")[2]
+            raise UserError(f"method {name!r} needs one class per row, but this task has several labels per row")
         self.model = make_model()
         self.register_buffer("age", torch.zeros((), dtype=torch.long))
 
     @classmethod
     def labels(cls, cfg: Any) -> frozenset[str]:
-        """What it sees with these settings: `sees`, or less."""
+        """The labels it sees with these settings: `sees`, or fewer."""
         return cls.sees
 
     @classmethod
     def training_data(cls, cfg: Any, data: DataSet) -> DataSet:
-        """The data set to train on; a method that adds rows of another source says so here."""
+        """The data set to train on; a method that adds rows of another source does so here."""
         return data
 
     @classmethod
     def check(cls, cfg: Any, data: DataSet) -> tuple[str, ...]:
-        """Refuse data that the method cannot use; what a reader should know of how it uses them."""
+        """Raise if the method cannot use the data; return notes on how it uses them."""
         return ()
 
     def begin(self, steps: int, steps_per_epoch: int) -> None:
-        """Called before the first step, and again after a resume: how long the training will be."""
+        """Called with the length of the training before the first step, and again when it resumes."""
 
     @property
     def prelude(self) -> int:
-        """Steps at the start in which the network that is kept does not learn yet: nothing is selected before."""
+        """Steps at the start in which the final network does not learn yet; no weights are selected before."""
         return 0
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
@@ -85,13 +84,13 @@ class Method(nn.Module):
         return update(batch)
 
     def forward(self, columns: dict[str, Tensor], part: str = "") -> dict[str, Tensor]:
-        # Several processes exchange gradients around `forward`, so it is the whole method that they wrap.
+        # DDP exchanges gradients around `forward`, so it wraps the whole method.
         terms: dict[str, Tensor] = getattr(self, f"loss_{part}" if part else "loss")(Batch(**columns))
         return terms
 
 
 class Budget(Protocol):
-    """What a plan may know of the training that was asked for."""
+    """What a plan may know about the requested training."""
 
     @property
     def epochs(self) -> float: ...
@@ -104,23 +103,23 @@ class Budget(Protocol):
 
 
 class Stage(Protocol):
-    """What a plan is handed: the request, and the verbs it is made of. A plan imports no verb."""
+    """Passed to a plan: the request, and the verbs it may use. A plan imports no verb."""
 
-    out: Path  # of the final run
+    out: Path  # folder of the final run
     seed: int
     given: Mapping[str, Any]  # settings of its runs, as the user gave them
 
     @property
     def budget(self) -> Budget:
-        """The training that was asked for."""
+        """The requested training."""
         ...
 
     def data(self) -> DataSet:
-        """The source, read."""
+        """The source's data set."""
         ...
 
     def beside(self, name: str) -> Path:
-        """A place for an intermediate result: OUT-name."""
+        """The path of an intermediate result: OUT-name."""
         ...
 
     def run(self, place: Path, method: str, settings: Mapping[str, Any] | None = None, weights: Table | None = None) -> Run:
@@ -128,7 +127,7 @@ class Stage(Protocol):
         ...
 
     def repair(self, place: Path, name: str, settings: Mapping[str, Any]) -> Table:
-        """Make the table `place` with a repair."""
+        """Write the table `place` with a repair."""
         ...
 
     def predict(self, run: Run, split: str) -> tuple[Tensor, Tensor]:
@@ -136,13 +135,13 @@ class Stage(Protocol):
         ...
 
     def buffer(self, run: Run, name: str) -> Tensor:
-        """A buffer of a finished run's method, such as the weights that a game has found."""
+        """A buffer of a finished run's method, such as the weights of a game."""
         ...
 
 
 @dataclass(frozen=True)
 class TrainingMethod:
-    """A file of this folder, loaded: one of `method` and `train` is there."""
+    """A loaded file of this folder; it defines either `method` or `train`."""
 
     name: str
     method: type[Method] | None = field(default=None, metadata={"subclass_of": Method})
@@ -151,7 +150,7 @@ class TrainingMethod:
 
     def __post_init__(self) -> None:
         if (self.method is None) == (self.train is None):
-            raise UserError("a method is one subclass of Method, or a Config and a function train(stage, cfg)")
+            raise UserError("a method must be one subclass of Method, or a Config and a function train(stage, cfg)")
         if self.method is not None:
             object.__setattr__(self, "config", self.method.Config)
         if self.config is None:
@@ -162,19 +161,19 @@ class TrainingMethod:
         return self.train is not None
 
     def settings(self, given: Mapping[str, Any]) -> Any:
-        """The method's own settings, checked."""
-        assert self.config is not None  # checked when it was made
+        """The method's settings, checked."""
+        assert self.config is not None  # checked on construction
         return config.build(self.config, dict(given), "method.")
 
 
 def load(name: str) -> TrainingMethod:
-    """The method of this name; a dotted name is a user's own module."""
+    """The method of this name; a dotted name is a user's module."""
     return registry.load("methods", name, TrainingMethod)
 
 
 def method_class(name: str) -> type[Method]:
     """The class of a method of one stage."""
-    found = load(name).method
-    if found is None:
-        raise UserError(f"method {name!r} has several stages; a method of one stage is needed here")
-    return found
+    method = load(name).method
+    if method is None:
+        raise UserError(f"method {name!r} has several stages; choose a method of one stage here")
+    return method

@@ -1,4 +1,4 @@
-r"""Adversarial removal: a critic guesses the attribute from a layer or the masked image, and what comes before learns to defeat it.
+r"""Adversarial removal: a critic guesses the bias from a layer or the masked image, and what comes before learns to defeat it.
 
 .. math::
     L = \ell\big(y, c(f(x))\big) + \sum_a \mathrm{CE}\big(a, d_a(R_\lambda(f(x)))\big) \qquad (+\ \beta\, \lvert x - m \odot x \rvert
@@ -6,22 +6,22 @@ r"""Adversarial removal: a critic guesses the attribute from a layer or the mask
 
 ==========  ===============  ====================================================================================================
 f           at               a layer by name, the last by default; `image`: the input times a mask m(x) in (0, 1) of a U-Net
-d           hidden           critic of every bias column: 300-300-300 with batch normalisation; at the image three convolutions first
-lambda      lambda_          the reversed gradient's factor; the critic itself learns at full weight
-warmup      warmup           epochs in which the critic learns and nothing is reversed
-c           --model          the task's own loss; `class_weights` for several labels per row: #without / #with, as in the paper
+d           hidden           critic of every bias column: 300-300-300 with batch normalisation, at the image after 3 convolutions
+lambda      lambda_          factor of the reversed gradient; the critic itself learns at full weight
+warmup      warmup           epochs in which the critic learns and no gradient is reversed
+c           --model          the task's loss; `class_weights` for several labels per row: #without / #with, as in the paper
 ==========  ===============  ====================================================================================================
 
-`conditional=true` shows the critic the labels too: what it may not guess is the attribute given the labels, so what labels tell by
-themselves may stay. Rows without an attribute value train the task and not the critic. Attribute-balanced batches:
-`train.sampler=balanced`, which draws none of those rows. The mask starts open (0.95) and multiplies the normalised image: what it
-removes becomes the mean colour. With a mask, use no warm-up: a critic that is sure already has hardly a gradient to reverse.
+`conditional=true` also shows the critic the labels: it must fail to guess the bias given the labels, so what the labels reveal by
+themselves may stay. Rows without a bias value train the task but not the critic. For batches balanced by bias, set
+`train.sampler=balanced`, which never draws those rows. The mask starts open (0.95) and multiplies the normalised image: what it
+removes becomes the mean colour. With a mask, use no warm-up: a confident critic leaves hardly any gradient to reverse.
 
 Source: Wang, Zhao, Yatskar, Chang, Ordonez, "Balanced datasets are not enough", ICCV 2019, section 5; released code for sizes and
 numbers (lambda 2 for COCO, 1 for imSitu; at the image lambda 5, beta 0.1).
-Differs: one training with a warm-up in place of the paper's chain of commands; a head alone, or a trained network to start from, is
-another run (`train.start`). The critic at a middle layer is the same MLP on the flattened map, as in the code. `conditional`
-and many-valued or several attributes are ours.
+Differs: one training with a warm-up instead of the paper's chain of commands; to start from a trained head or network, train it
+in another run (`train.start`). The critic at a middle layer is the same MLP on the flattened map, as in the code. `conditional`,
+several bias columns, and more than two values are ours.
 """
 
 from collections.abc import Callable
@@ -42,27 +42,27 @@ from unskew.nn.mask import Mask
 from unskew.records import Batch, Facts
 
 BETA, CHANNELS = 0.1, (32, 64, 64, 128, 128)
-FEWEST = 5  # training rows of an attribute value below which a critic of it means nothing
+FEWEST = 5  # training rows that every bias value needs for a meaningful critic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdversarialConfig:
-    at: str = ""  # image, or a layer; the last before the head by default
-    lambda_: float = 1.0
+    at: str = ""  # image, or a layer; empty: the last before the head
+    lambda_: float = 1.0  # factor of the reversed gradient
     beta: float = BETA  # price of what the mask removes
-    warmup: float = 0.0  # epochs
-    hidden: tuple[int, ...] = (300, 300, 300)
+    warmup: float = 0.0  # epochs in which only the critic learns from the bias
+    hidden: tuple[int, ...] = (300, 300, 300)  # units of the critic's hidden layers
     mask_channels: tuple[int, ...] = CHANNELS  # of the U-Net, level by level
-    conditional: bool = False
-    class_weights: bool = False
+    conditional: bool = False  # show the critic the labels too
+    class_weights: bool = False  # weigh each label by #without / #with, for several labels per row
 
     def __post_init__(self) -> None:
         if any(size < 1 for size in (*self.hidden, *self.mask_channels)) or not self.mask_channels:
-            raise UserError("adversarial: every layer of hidden and of mask_channels needs at least one unit")
+            raise UserError("adversarial: every layer in hidden and mask_channels needs at least one unit")
         if self.lambda_ < 0 or self.beta < 0 or self.warmup < 0:
             raise UserError("adversarial: lambda_, beta and warmup must not be negative")
         if self.at != "image" and (self.beta != BETA or self.mask_channels != CHANNELS):
-            raise UserError("adversarial: beta and mask_channels are of the mask; say at=image too")
+            raise UserError("adversarial: beta and mask_channels belong to the mask; add at=image")
 
 
 class Adversarial(Method):
@@ -85,9 +85,9 @@ class Adversarial(Method):
             seen = torch.zeros(2, *facts.shape)
             shape = seen.shape[1:] if self.mask is not None else self.model.features(seen, cfg.at).shape[1:]
         self.model.train()
-        told = facts.num_classes if cfg.conditional else 0
+        labels = facts.num_classes if cfg.conditional else 0
         self.critics = nn.ModuleList(
-            share_statistics(Critic(tuple(shape), told, size, cfg.hidden, pictures=self.mask is not None))
+            share_statistics(Critic(tuple(shape), labels, size, cfg.hidden, pictures=self.mask is not None))
             for size in facts.bias_sizes
         )
         self.reverse = GradientReversal(cfg.lambda_)
@@ -103,12 +103,12 @@ class Adversarial(Method):
             rare = int(counts.argmin())
             if int(counts[rare]) < FEWEST:
                 raise UserError(
-                    f"adversarial: {name}={values[rare]} has {int(counts[rare])} training rows, a critic needs {FEWEST}; "
-                    "join it with another value, or leave the column out"
+                    f"adversarial: {name}={values[rare]} has {int(counts[rare])} training rows, but a critic needs {FEWEST}; "
+                    "merge it with another value, or leave the column out"
                 )
             missing = int((column < 0).sum())
             if missing:
-                notes.append(f"{missing} of {len(train)} training rows have no {name}: its critic does not see them")
+                notes.append(f"{missing} of {len(train)} training rows have no {name}; its critic does not see them")
         return tuple(notes)
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
@@ -135,16 +135,16 @@ class Adversarial(Method):
         return terms
 
     def _guess(self, critic: nn.Module, read: Tensor, b: Tensor, batch: Batch) -> Tensor:
-        """Mean cross-entropy of one critic over the rows whose value is known; the others do not even enter its batch statistics."""
+        """Mean cross-entropy of one critic over rows with a known value; others do not enter its batch statistics either."""
         known = (b >= 0).nonzero().flatten()
         rows = float(engine.global_sum(read.new_tensor(float(len(known)))))
-        if rows < 2:  # nothing to learn from in the whole batch; a zero that every process can differentiate
+        if rows < 2:  # too few in the whole batch to learn from: return a zero that every process can differentiate
             return 0 * read.sum() + 0 * sum(p.sum() for p in critic.parameters())
         told = self._told(batch)
         ce = F.cross_entropy(critic(read[known], None if told is None else told[known]), b[known], reduction="none")
         if batch.weight is not None:
             ce = ce * batch.weight[known]
-        # Processes are averaged by their share of the batch's rows, of which the known ones are a part.
+        # Processes are averaged by their share of all rows in the batch, known or not.
         share = engine.global_sum(read.new_tensor(float(len(b)))) / len(b)
         return ce.sum() / rows * share
 
@@ -163,7 +163,7 @@ class Adversarial(Method):
 
 
 class Critic(nn.Module):
-    """The paper's attacker as a critic: an MLP with batch normalisation, behind three convolutions where it sees pictures."""
+    """The paper's attacker as a critic: an MLP with batch normalisation, after three convolutions if it sees images."""
 
     def __init__(self, shape: tuple[int, ...], told: int, outputs: int, hidden: tuple[int, ...], pictures: bool) -> None:
         super().__init__()

@@ -1,11 +1,12 @@
-r"""AFLite, then training: rows that small classifiers get right unseen are filtered out, and a model learns from the rest.
+r"""AFLite, then training: rows that held-out linear classifiers get right are filtered out, and a model learns from the rest.
 
 .. math::  S = \mathrm{AFLite}(\{(\phi(x_i), y_i)\}), \qquad f = \arg\min \sum_{i \in S} \mathrm{CE}(f(x_i), y_i)
 
-Stages: `erm` into OUT-features (or the run named by `features`), whose last layer is phi, unless `phi` names a representation; the
-repair `aflite` into OUT-kept.parquet, whose card has the filter; `erm` on the rows kept, into OUT.
+Stages: `erm` into OUT-features (or the run named by `features`), whose last layer is phi, unless `phi` names a representation;
+the repair `aflite` into OUT-kept.parquet (its card describes the filter); `erm` on the rows kept, into OUT.
 
-Source: Le Bras et al., "Adversarial filters of dataset biases", ICML 2020; a baseline of Ahn and Yun, ICLR 2022 submission.
+Source: Le Bras et al., "Adversarial filters of dataset biases", ICML 2020; a baseline of the PGD submission (see the card of
+pgd).
 Differs: see the card of the repair.
 """
 
@@ -21,11 +22,11 @@ from unskew.records import Run
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     features: str = ""  # a finished run whose last layer is phi
-    phi: tuple[str, ...] = ()  # representations in place of a network
-    epochs: float = 10.0  # of that network
+    phi: tuple[str, ...] = ()  # representations, instead of a network's last layer
+    epochs: float = 10.0  # epochs of the network that gives phi
     size: float = 0.2  # share of the rows at which the filter stops
-    tau: float = 0.75
-    models: int = 64
+    tau: float = 0.75  # lowest score of a row that may be removed
+    models: int = 64  # linear classifiers per round
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "phi", whole_names(self.phi))
@@ -35,7 +36,7 @@ class Config:
 
 def train(stage: Stage, cfg: Config) -> Run:
     if stage.data().multi_label:
-        raise UserError("aflite needs one class per row, this task has several labels")
+        raise UserError("aflite needs one class per row, but this task has several labels per row")
     given: dict[str, Any] = {"size": cfg.size, "tau": cfg.tau, "models": cfg.models}
     if cfg.phi:
         given |= {"phi": ",".join(cfg.phi)}

@@ -1,4 +1,4 @@
-r"""BlindEye: a bias predictor learns on the features, and the features learn to leave it undecided.
+r"""BlindEye: a bias predictor learns from the features, and the features learn to leave it undecided.
 
 .. math::
     \min_{f, g}\; \mathrm{CE}\big(y, g(f(x))\big) - \alpha \frac1C \sum_c \log Q(c \mid f(x)), \qquad
@@ -6,9 +6,9 @@ r"""BlindEye: a bias predictor learns on the features, and the features learn to
 
 The second term is the cross-entropy to the uniform distribution over the bias values.
 
-Source: Alvi, Zisserman, Nellaker, "Turning a blind eye: explicit removal of biases and variation from deep neural network embeddings",
-ECCV Workshops 2018; a baseline of Kim et al., CVPR 2019, whose weights are not published.
-Differs: one attribute or several, each with its own predictor; the predictor moves first, then the network, on the same batch.
+Source: Alvi, Zisserman, Nellaker, "Turning a blind eye: explicit removal of biases and variation from deep neural network
+embeddings", ECCV Workshops 2018; a baseline of Kim et al., CVPR 2019, whose weights are not published.
+Differs: one or several bias columns, each with its own predictor; on each batch the predictor is updated first, then the network.
 """
 
 from collections.abc import Callable
@@ -28,10 +28,10 @@ from unskew.records import Batch, Facts, Update
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlindEyeConfig:
-    alpha: float = 0.1
-    at: str = ""  # layer that the predictor reads: the last before the head by default
-    target: Literal["label", "color"] = "label"
-    hidden: tuple[int, ...] = (100,)
+    alpha: float = 0.1  # weight of the confusion term
+    at: str = ""  # layer that the predictor reads; empty: the last before the head
+    target: Literal["label", "color"] = "label"  # what it predicts: the bias columns, or the image's colours
+    hidden: tuple[int, ...] = (100,)  # units of its hidden layers, for target=label
 
     def __post_init__(self) -> None:
         if self.alpha < 0:

@@ -3,11 +3,11 @@ r"""Empirical risk minimisation: the mean loss, nothing else. The baseline of ev
 .. math::  L(\theta) = \frac1B \sum_i w_i \, \ell\big(f_\theta(x_i), y_i\big)
 
 =====  ============  =====================================================================
-w_i    batch.weight  1, unless a repair table gives the sample another weight (mean 1)
+w_i    batch.weight  1, or the sample's weight in a repair table (mean 1)
 l      task_loss     cross-entropy; mean binary cross-entropy for several labels per row
 =====  ============  =====================================================================
 
-`class_weights=true`, for several labels per row: both terms of a label count (rows without it) / (rows with it) times, as in Wang
+`class_weights=true`, for several labels per row, weighs both terms of a label by (rows without it) / (rows with it), as in Wang
 et al., "Balanced datasets are not enough" (2019).
 
 Source: Vapnik, "Principles of risk minimization for learning theory", NeurIPS 1991.
@@ -27,7 +27,7 @@ from unskew.records import Batch, Facts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ERMConfig:
-    class_weights: bool = False
+    class_weights: bool = False  # weigh each label by #without / #with, for several labels per row
 
 
 class ERM(Method):
@@ -40,7 +40,7 @@ class ERM(Method):
         super().__init__(cfg, facts, make_model)
         if cfg.class_weights and not facts.multi_label:
             raise UserError(
-                "erm: class_weights is for several labels per row; use reweight or train.sampler=balanced for classes"
+                "erm: class_weights is for several labels per row; for classes, use reweight or train.sampler=balanced"
             )
         self.register_buffer("label_weight", facts.label_weight, persistent=False)
 

@@ -1,12 +1,12 @@
-r"""gce: a network made to take the shortcut. The biased half of LfF and PGD, and the model that scores rows for `repair --with gradients`.
+r"""gce: a network made to take the shortcut. The biased model of LfF and PGD, which scores rows for `repair --with gradients`.
 
 .. math::  L(\theta) = \frac1B \sum_i w_i \frac{1 - p_\theta(y_i \mid x_i)^q}{q}
 
-The gradient is p^q times that of cross-entropy: easy rows, which the shortcut solves, weigh most.
+The gradient is p^q times that of cross-entropy: easy rows, those the shortcut predicts, weigh most.
 
 Source: Zhang and Sabuncu, "Generalized cross entropy loss for training deep neural networks with noisy labels", NeurIPS 2018;
 Nam et al., "Learning from failure", NeurIPS 2020, for this use.
-Differs: nothing. `scaled=true` is the public codes' q p^q CE, whose gradient is q = 0.7 times as long.
+Differs: nothing. `scaled=true` is the q p^q CE of the released code, whose gradient is q = 0.7 times as long.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ from unskew.records import Batch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GCEConfig:
-    q: float = 0.7
-    scaled: bool = False  # the public codes' loss
+    q: float = 0.7  # exponent of GCE
+    scaled: bool = False  # use the loss of the released code
 
     def __post_init__(self) -> None:
         if not 0 < self.q <= 1:

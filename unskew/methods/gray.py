@@ -1,11 +1,12 @@
-r"""gray: the colours are taken away before the network sees them, in training and when judged.
+r"""gray: colours are removed before the network sees them, in training and in evaluation.
 
 .. math::  x'_c = \tfrac13 \sum_k x_k \quad \text{in every channel } c
 
 A baseline that knows what the bias is. The brightness of the colours stays.
 
-Source: a baseline of Kim et al., "Learning not to learn", CVPR 2019, section 4.2.
-Differs: the plain mean of the (normalised) channels; the paper does not say which grey. Inputs that are not images stay as they are.
+Source: a baseline of Kim et al., "Learning not to learn", CVPR 2019, section 5.2.
+Differs: the plain mean of the (normalised) channels; the paper does not define its grey. Inputs that are not images are
+unchanged.
 """
 
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
-r"""Gradient reversal alone: one descent for network and bias predictor, the gradient turned round between them.
+r"""Gradient reversal alone: network and bias predictor descend together, with the gradient reversed between them.
 
 .. math::
     L = \mathrm{CE}\big(y, g(f(x))\big) + \mathrm{CE}\big(b, h(R_\mu(f(x)))\big), \qquad R_\mu(v) = v, \quad \nabla R_\mu = -\mu I
 
-Source: Ganin and Lempitsky, "Unsupervised domain adaptation by backpropagation", ICML 2015; the third term alone of Kim et al., CVPR
-2019, who compare with it.
+Source: Ganin and Lempitsky, "Unsupervised domain adaptation by backpropagation", ICML 2015; only the third term of Kim et al.,
+CVPR 2019, who compare with it.
 Differs: mu is constant (Ganin's rises from 0 to 1); 0.1 as for lnl.
 """
 
@@ -25,10 +25,10 @@ from unskew.records import Batch, Facts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GRLConfig:
-    mu: float = 0.1
-    at: str = ""  # layer that the predictor reads: the last before the head by default
-    target: Literal["label", "color"] = "label"
-    hidden: tuple[int, ...] = (100,)
+    mu: float = 0.1  # factor of the reversed gradient
+    at: str = ""  # layer that the predictor reads; empty: the last before the head
+    target: Literal["label", "color"] = "label"  # what it predicts: the bias columns, or the image's colours
+    hidden: tuple[int, ...] = (100,)  # units of its hidden layers, for target=label
 
     def __post_init__(self) -> None:
         if self.mu < 0:
@@ -52,5 +52,5 @@ class GRL(Method):
         assert isinstance(self.model, Model)
         f, logits = self.model.both(batch.x, self.cfg.at)
         ce = task_loss(logits, batch.y)
-        told = bias_loss(self.h(self.reverse(f)), self.h.targets(batch), batch.weight)
-        return {"ce": batch.mean(ce), "bias_ce": told}
+        bias_ce = bias_loss(self.h(self.reverse(f)), self.h.targets(batch), batch.weight)
+        return {"ce": batch.mean(ce), "bias_ce": bias_ce}

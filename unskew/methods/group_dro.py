@@ -5,8 +5,8 @@ r"""Group DRO: minimise the worst group's loss, by multiplicative weights over g
     L(\theta) = \sum_g q_g L_g, \qquad L_g = \text{mean loss of group } g \text{ in the batch}
 
 Source: Sagawa, Koh, Hashimoto, Liang, "Distributionally robust neural networks for group shifts", ICLR 2020, Algorithm 1.
-Differs: group means over the whole batch instead of one sampled group per step, as the authors' code does. Batches are drawn uniformly
-unless `train.sampler=balanced`, which the authors use where groups are rare. Rows whose bias is missing are left out.
+Differs: group means over the whole batch instead of one sampled group per step, as in the authors' code. Batches are drawn
+uniformly unless `train.sampler=balanced`, which the authors use for rare groups. Rows without a bias value are left out.
 """
 
 from collections.abc import Callable
@@ -46,13 +46,13 @@ class GroupDRO(Method):
     sees = frozenset({"bias"})
 
     q: Tensor  # (G,) weight of each group, sums to 1
-    moved: Tensor  # () steps in which q was moved
+    moved: Tensor  # () steps in which q was updated
 
     def __init__(self, cfg: GroupDROConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
         super().__init__(cfg, facts, make_model)
         assert facts.group_counts is not None  # guaranteed by `sees`
-        there = (facts.group_counts > 0).float()
-        self.register_buffer("q", there / there.sum())
+        present = (facts.group_counts > 0).float()
+        self.register_buffer("q", present / present.sum())
         self.register_buffer("moved", torch.zeros((), dtype=torch.long))
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
@@ -62,9 +62,9 @@ class GroupDRO(Method):
         if batch.weight is not None:
             per_sample = batch.weight * per_sample
         sums, counts = group_sums(per_sample[known], group[known], self.q.numel())
-        # Every process has the whole batch's group means, with gradients to its own rows.
+        # Every process has the group means of the whole batch, with gradients to its own rows.
         means = engine.global_sum_with_gradient(sums) / engine.global_sum(counts).clamp(min=1).to(sums)
-        if self.training and int(self.moved) <= int(self.age):  # once a step, by the first part of a batch that is cut
+        if self.training and int(self.moved) <= int(self.age):  # once per step, by the first part of an accumulated batch
             self.moved.copy_(self.age + 1)
             self.q.copy_(exponentiated_update(self.q, means.detach().to(self.q), self.cfg.eta))
         return {"robust_ce": (self.q.to(means) * means).sum()}

@@ -1,4 +1,4 @@
-r"""HEX: project out of the predictions what grey-level co-occurrence (texture) can say about them.
+r"""HEX: project out of the predictions what grey-level co-occurrence (texture) explains.
 
 .. math::
     F_L = F_A - F_G (F_G^\top F_G + r I)^{-1} F_G^\top F_A, \qquad
@@ -12,18 +12,18 @@ h        --model     last features of the network
 q        levels      grey levels of the input, quantised: floor(x (levels - 1) / max x), along the rows of the image
 G        nglcm       differentiable grey-level co-occurrence matrix; thresholds lambda, theta learned from U(0, levels)
 o        output      one linear layer on both
-r        ridge       times the mean of the diagonal: a batch in which F_G is nearly singular stays solvable
+r        ridge       times the mean of the diagonal, so that the system stays solvable when F_G is nearly singular
 =======  ==========  ====================================================================================================
 
-Trained by cross-entropy of F_L, judged by F_P. NGLCM sees no colour, so against a colour bias it can remove nothing: about chance
-on Biased MNIST in the paper's Table 1, which is to be expected.
+F_L is trained by cross-entropy, F_P predicts. NGLCM sees no colour, so it cannot remove a colour bias: accuracy near chance on
+Biased MNIST, as in Table 1 of ReBias, is to be expected.
 
-Source: Wang, He, Lipton, Xing, "Learning robust representations by projecting superficial statistics out", ICLR 2019; the authors'
-code for sizes and starts; as a baseline of Bahng et al., ICML 2020.
-Differs: both representations are divided by their root mean square over the batch, feature by feature, and by a running one when
-judged (the code divides by the norm along the batch, which makes a prediction depend on the rows beside it); a ridge is added; G is
-divided by the number of places. Colours are averaged to grey; where normalised inputs go below 0, their minimum is taken off first.
-Inputs that are not images are taken as one line of numbers.
+Source: Wang, He, Lipton, Xing, "Learning robust representations by projecting superficial statistics out", ICLR 2019; the
+authors' code for sizes and initialisation; as a baseline of Bahng et al., ICML 2020.
+Differs: each feature is divided by its root mean square over the batch, in evaluation by a running one (the code divides by the
+norm along the batch, so that a prediction depends on the other rows of its batch); a ridge is added; G is divided by the number
+of pixels. Colours are averaged to grey; if normalised inputs are negative, their minimum is subtracted first. Inputs that are not
+images are treated as one line of pixels.
 """
 
 from collections.abc import Callable
@@ -43,25 +43,25 @@ from unskew.records import Batch, Facts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HEXConfig:
-    levels: int = 16  # n_g
-    width: int = 32  # of g
-    ridge: float = 1e-3
+    levels: int = 16  # grey levels (n_g)
+    width: int = 32  # units of g
+    ridge: float = 1e-3  # r, relative to the mean of the diagonal
     momentum: float = 0.1  # of the running root mean square
 
     def __post_init__(self) -> None:
         if self.levels < 2 or self.width < 1 or self.ridge <= 0 or not 0 < self.momentum <= 1:
-            raise UserError("hex: levels at least 2, width at least 1, ridge above 0, momentum in (0, 1]")
+            raise UserError("hex: levels must be at least 2, width at least 1, ridge above 0, momentum in (0, 1]")
 
 
 def quantise(x: Tensor, levels: int) -> Tensor:
-    """(B, P) grey levels 0 to levels - 1 of every row, by its own maximum."""
+    """(B, P) grey levels 0 to levels - 1, relative to each image's maximum."""
     grey = (x.mean(1) if x.ndim == 4 else x).flatten(1)
-    grey = grey - grey.amin(1, keepdim=True).clamp(max=0)  # normalised inputs go below 0
+    grey = grey - grey.amin(1, keepdim=True).clamp(max=0)  # normalised inputs may be negative
     return (grey / grey.amax(1, keepdim=True).clamp(min=1e-12) * (levels - 1)).floor()
 
 
 def nglcm(q: Tensor, lower: Tensor, theta: Tensor) -> Tensor:
-    """(B, K, L) co-occurrence of neighbour differences and levels. The first place has no neighbour and keeps -q."""
+    """(B, K, L) co-occurrence of neighbour differences and levels. The first pixel has no neighbour and keeps -q."""
     before = torch.cat([torch.zeros_like(q[:, :1]), q[:, :-1]], 1)
     d = (before - q)[:, None] - lower[None, :, None]  # (B, K, P)
     level = q[:, None] - theta[None, :, None]
@@ -88,7 +88,7 @@ class HEX(Method):
         with torch.no_grad():
             self.h_width = features_and_logits(self.model.eval(), torch.zeros(2, *facts.shape))[0].shape[1]
         self.train()
-        self.model.output.requires_grad_(False)  # `self.output` stands in its place
+        self.model.output.requires_grad_(False)  # replaced by `self.output`
         self.lower = nn.Parameter(torch.rand(cfg.levels) * cfg.levels)
         self.theta = nn.Parameter(torch.rand(cfg.levels) * cfg.levels)
         self.to_g = nn.Linear(cfg.levels**2, cfg.width)
@@ -119,7 +119,7 @@ class HEX(Method):
         return torch.relu(self.to_g(g.flatten(1)))
 
     def _normal(self, h: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-        """Both over their root mean square in the whole batch."""
+        """Both divided by their root mean square over the whole batch."""
         both = torch.cat([h, g], 1)
         rows = engine.global_sum(both.new_tensor(float(len(both))))
         rms = (engine.global_sum_with_gradient(both.square().sum(0)) / rows).clamp(min=1e-12).sqrt()

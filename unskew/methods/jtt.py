@@ -1,4 +1,4 @@
-r"""Just train twice: what a first, short training gets wrong counts more in the second.
+r"""Just train twice: rows that a first, short training gets wrong count more in the second.
 
 .. math::
     E = \{ i : \arg\max f_\text{first}(x_i) \ne y_i \}, \qquad
@@ -35,14 +35,14 @@ class Config:
 def train(stage: Stage, cfg: Config) -> Run:
     data = stage.data()
     if data.multi_label:
-        raise UserError("jtt needs one class per row, this task has several labels")
+        raise UserError("jtt needs one class per row, but this task has several labels per row")
     short = {"train.epochs": cfg.first, "train.steps": None, "select.rule": "last", "select.patience": 0}
     first = stage.run(stage.beside("first"), "erm", short)
     index, logits = stage.predict(first, "train")
     wrong = logits.argmax(1) != data.y[index]
     if not bool(wrong.any()):
-        raise UserError(f"jtt: the first training makes no error on its rows; lower first={cfg.first:g}")
-    progress.say(f"jtt: {int(wrong.sum())} of {len(index)} training rows are wrong after {cfg.first:g} epochs")
+        raise UserError(f"jtt: the first training makes no errors on its rows; lower first={cfg.first:g}")
+    progress.say(f"jtt: {int(wrong.sum())} of {len(index)} training rows are misclassified after {cfg.first:g} epochs")
     weight = torch.where(wrong, cfg.upweight, 1.0)
     table = Table(
         pl.DataFrame({"index": index.numpy(), "weight": weight.numpy()}),

@@ -1,22 +1,22 @@
-r"""LearnedMixin+H: f is trained as one expert in a product with a biased g, whose say f may turn down.
+r"""LearnedMixin+H: f is trained in a product of experts with a biased g, whose influence f can reduce.
 
 .. math::
     L = \mathrm{CE}\big(\log p_f + a \log p_g,\ y\big) + w\, H\big(\mathrm{softmax}(a \log p_g)\big), \qquad
     a = \mathrm{softplus}(v^\top h_f + c)
 
 =====  =====================  ===================================================================================
-g      g.model, g.SETTING     the biased network: trained first for `pretrain` epochs, then frozen; a copy of f's if not named
+g      g.model, g.SETTING     the biased network: trained first for `pretrain` epochs, then frozen; by default like f
 a      head                   how much f trusts g on this row, from f's last features
 w      penalty                0.36 keeps a from falling to 0
 =====  =====================  ===================================================================================
 
-Judged by f alone, which knows what g does not: on rows that the bias solves it may be worse than chance. `variant=product` is the plain
-bias product: a = 1, no penalty.
+Only f predicts, which knows what g does not: on aligned rows it may be worse than chance. `variant=product` is the plain bias
+product: a = 1, no penalty.
 
 Source: Clark, Yatskar, Zettlemoyer, "Don't take the easy way out", EMNLP 2019, sections 3.2.3 and 3.2.4; w as for VQA-CP.
-Differs: the code released with ReBias gives the factor's layer to no optimiser and runs the frozen g in train mode, so that its batch
-statistics drift: `frozen_head=true` does the first, the second is not offered. `g_training=joint` trains g beside f.
-The epochs of pre-training are part of train.epochs.
+Differs: the code released with ReBias never optimises the layer of a (`frozen_head=true` does the same) and runs the frozen g in
+train mode, so that its batch statistics drift (not offered). `g_training=joint` trains g along with f. The epochs of pre-training
+are part of train.epochs.
 """
 
 from collections.abc import Callable
@@ -36,12 +36,12 @@ from unskew.records import Batch, Facts, Update
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedMixinConfig:
-    variant: Literal["learned", "product"] = "learned"
-    penalty: float = 0.36  # w
-    g: dict[str, Any] = field(default_factory=dict)
-    g_training: Literal["frozen", "joint"] = "frozen"
+    variant: Literal["learned", "product"] = "learned"  # product: a = 1, no penalty
+    penalty: float = 0.36  # w: weight of the entropy
+    g: dict[str, Any] = field(default_factory=dict)  # biased network and its settings; empty: like f
+    g_training: Literal["frozen", "joint"] = "frozen"  # g is trained first and then frozen, or along with f
     pretrain: float = 5.0  # epochs of g alone
-    frozen_head: bool = False  # the public code's factor, whose layer stays random
+    frozen_head: bool = False  # keep the layer of a random, as in the released code
 
     def __post_init__(self) -> None:
         if self.penalty < 0 or self.pretrain < 0:

@@ -1,4 +1,4 @@
-r"""Learning from failure: a biased network fails on the rows that the other one should learn from.
+r"""Learning from failure: a biased network fails on the rows that a second network should learn from.
 
 .. math::
     L = \frac1B \sum_i \mathrm{GCE}_i(f_b) + \frac1B \sum_i W_i\, \mathrm{CE}_i(f_d), \qquad
@@ -7,18 +7,18 @@ r"""Learning from failure: a biased network fails on the rows that the other one
 
     e_i \leftarrow \mathrm{CE}_i \text{ at the first visit, then } \alpha e_i + (1 - \alpha)\, \mathrm{CE}_i
 
-=========  ============  ==========================================================================================
-f_b        biased        grows biased by GCE with q; a second network like --model
-f_d        --model       the one that is kept
+=========  ==============  ========================================================================================
+f_b        biased          becomes biased through GCE with q; a second network like --model
+f_d        --model         the final network
 e          loss_b, loss_d  smoothed loss of every sample, by sample id
-max        top           over all samples of the class visited so far, kept exactly by a tournament tree: O(batch log N) a step
-=========  ============  ==========================================================================================
+max        tree_b, tree_d  over all samples of the class visited so far, exact, by a tournament tree: O(batch log N) per step
+=========  ==============  ========================================================================================
 
 Source: Nam, Cha, Ahn, Lee, Shin, "Learning from failure: training debiased classifier from biased classifier", NeurIPS 2020,
 Algorithm 1; the authors' code for the smoothing and the normalisation.
-Differs: GCE is the true one; `scaled=true` is the code's q p^q CE, whose gradient is 0.7 times as long. The weights W carry no
-gradient. Three other public versions leave out the smoothing, normalise by the batch's maximum, or let a gradient flow through W: all
-three give other weights, and the tests show it. A row drawn twice in one batch counts once in its average.
+Differs: GCE itself; `scaled=true` is the code's q p^q CE, whose gradient is 0.7 times as long. The weights W carry no gradient.
+Three other public versions skip the smoothing, normalise by the batch's maximum, or let gradients flow through W: all three give
+other weights, as the tests show. A row drawn twice in one batch counts once in its average.
 """
 
 from collections.abc import Callable
@@ -36,9 +36,9 @@ from unskew.records import Batch, Facts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LfFConfig:
-    q: float = 0.7
-    alpha: float = 0.7  # share of the old average that stays
-    scaled: bool = False  # the code's gradient-scaled cross-entropy instead of GCE
+    q: float = 0.7  # exponent of GCE
+    alpha: float = 0.7  # weight of the old average in the smoothed loss
+    scaled: bool = False  # use the code's gradient-scaled cross-entropy instead of GCE
 
     def __post_init__(self) -> None:
         if not 0 < self.q <= 1 or not 0 <= self.alpha < 1:
@@ -51,8 +51,8 @@ class LfF(Method):
     loss_b: Tensor  # (N,) smoothed losses by sample id; 0 before the first visit
     loss_d: Tensor
     place: Tensor  # (N,) leaf of a sample in its class's tree, -1 before the first visit
-    used: Tensor  # (C,) leaves given out
-    tree_b: Tensor  # the trees of all classes, one after another: node k has the larger of nodes 2k and 2k + 1
+    used: Tensor  # (C,) leaves in use
+    tree_b: Tensor  # the trees of all classes, one after another: node k holds the larger of nodes 2k and 2k + 1
     tree_d: Tensor
     start: Tensor  # (C,) where a class's tree begins
     leaves: Tensor  # (C,) its number of leaves, a power of two
@@ -93,7 +93,7 @@ class LfF(Method):
         return relative_difficulty(normal_b, normal_d)
 
     def _remember(self, batch: Batch, ce_b: Tensor, ce_d: Tensor) -> None:
-        """Smooth the losses of the batch's samples, all processes' alike, and renew the class maxima."""
+        """Smooth the losses of the whole batch's samples, over all processes, and update the class maxima."""
         index, y, ce_b, ce_d = (engine.gather_rows(t) for t in (batch.index, batch.y, ce_b, ce_d))
         index, order = index.sort(stable=True)
         first = torch.ones_like(index, dtype=torch.bool)
@@ -109,13 +109,13 @@ class LfF(Method):
             tree[self.start[y] + node] = average[index]
         for _ in range(self.depth):
             node = (node // 2).clamp(min=1)
-            inner = node < self.leaves[y]  # a tree of one leaf has no inner node; one that has arrived renews its root again
+            inner = node < self.leaves[y]  # a tree of one leaf has no inner node; a smaller tree updates its root again
             at, below = (self.start[y] + node)[inner], (self.start[y] + 2 * node)[inner]
             for tree in (self.tree_b, self.tree_d):
                 tree[at] = torch.maximum(tree[below], tree[below + 1])
 
     def _give_places(self, index: Tensor, y: Tensor) -> None:
-        """The next free leaves of each class, in the order of sample ids."""
+        """Assign the next free leaves of each class, in the order of sample ids."""
         order = y.argsort(stable=True)
         counts = y.bincount(minlength=len(self.used))
         rank = torch.arange(len(y), device=y.device) - (counts.cumsum(0) - counts)[y[order]]

@@ -6,21 +6,21 @@ r"""Learning not to learn: features from which the bias cannot be read, by entro
 
 ========  ===============  ===================================================================================================
 f         at               the network up to this layer (lnl-net: f); g is the rest
-h         hidden, target   bias predictor on f: for a bias column (`target=label`), or for the colours of the image itself
-Q         softmax of h     the entropy term does not move h
+h         hidden, target   bias predictor on f: of the bias columns (`target=label`) or of the image's own colours
+Q         softmax of h     the entropy term does not update h
 lambda    lambda_          0.01
 mu        mu               0.1: the reversed gradient that reaches f; h itself learns at full weight
 ========  ===============  ===================================================================================================
 
-Each step is two updates on the same batch: first loss and entropy move f and g; then the bias loss moves h, and f against it.
-`target=color` needs no bias column: it predicts 8 levels of each channel at half size, places where a channel is 0 left out.
-The authors start from a trained baseline, which they say is needed: `train.start=RUN`.
+Each step makes two updates on the same batch: loss and entropy update f and g; then the bias loss updates h, and f against it.
+`target=color` needs no bias column: it predicts 8 levels of each channel at half size, except where a channel is 0.
+The authors start from a trained baseline and say this is needed: `train.start=RUN`.
 
 Source: Kim, Kim, Kim, Kim, Kim, "Learning not to learn: training deep neural networks with biased data", CVPR 2019, equations 8
 and 9; released code for the order of updates and the numbers.
-Differs: entropy from log-probabilities (the code's p log p is NaN where p underflows). In the second update layers behind f have
-no gradient and stay; in the code's torch of 2019 they had a zero gradient and still moved by momentum and weight decay. The
-learning rate of a warm start is the setting's own from the first step (the code's first epoch runs at the checkpoint's).
+Differs: entropy from log-probabilities (the code's p log p is NaN where p underflows). In the second update, layers after f have
+no gradient and do not change; with the torch of 2019 they had a zero gradient and still changed by momentum and weight decay. A
+warm start uses the given learning rate from the first step (the code's first epoch runs at the checkpoint's).
 """
 
 from collections.abc import Callable
@@ -40,11 +40,11 @@ from unskew.records import Batch, Facts, Update
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LNLConfig:
-    lambda_: float = 0.01
-    mu: float = 0.1
-    at: str = ""  # layer that h reads: the last before the head by default
-    target: Literal["label", "color"] = "label"
-    hidden: tuple[int, ...] = (100,)  # of h, for labels
+    lambda_: float = 0.01  # weight of the entropy term
+    mu: float = 0.1  # factor of the reversed gradient
+    at: str = ""  # layer that h reads; empty: the last before the head
+    target: Literal["label", "color"] = "label"  # what h predicts: the bias columns, or the image's colours
+    hidden: tuple[int, ...] = (100,)  # units of h's hidden layers, for target=label
 
     def __post_init__(self) -> None:
         if self.lambda_ < 0 or self.mu < 0:

@@ -1,4 +1,4 @@
-r"""Per-sample gradients (PGD): a model biased by its loss shows which rows lack the shortcut, and a second model learns from those.
+r"""Per-sample gradients (PGD): a model biased by its loss reveals rows that lack the shortcut; a second model learns from them.
 
 .. math::
     f_b = \arg\min \sum_i \frac{1 - p_{y_i}^q}{q}, \qquad
@@ -6,17 +6,18 @@ r"""Per-sample gradients (PGD): a model biased by its loss shows which rows lack
     f_d = \arg\min\ \mathbb{E}_{i \sim p}\ \mathrm{CE}\big(f_d(A(x_i)), y_i\big)
 
 Stages: `gce` into OUT-biased (or the run named by `biased`, so that several methods can share one); the repair `gradients` into
-OUT-scores.parquet, whose card has the scores S; `erm` on rows drawn with chance p, changed by A (`augment`), into OUT.
+OUT-scores.parquet (its card defines the scores S); `erm` on rows drawn with probability p, augmented by A (`augment`), into OUT.
 
-`epochs` is the length of the biased stage (none: that of the final one). With `patience=2` it ends earlier, as soon as the accuracy on the
-validation rows, which are as biased as the training rows, has not risen for two epochs: the shortcut is learnt, and what comes after
-is the rows that lack it. No bias label is read; the weights of the best epoch are kept. `warm=true` starts the final model from the
-biased one's weights, as the code of 2023 does.
+`epochs` is the length of the biased stage (none: that of the final one). With `patience=2` it ends as soon as the accuracy on the
+validation rows, which are as biased as the training rows, has not risen for two epochs: the shortcut is learnt, and further
+training would learn the rows that lack it. No bias labels are used; the weights of the best epoch are kept. `warm=true` starts
+the final model from the biased one's weights, as the code of 2023 does.
 
-Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, Algorithm 1.
-Differs: drawing with replacement in proportion to p in place of rejection, which gives the same batches. The paper leaves open
-whether f_d starts from f_b (default: from scratch). Ten epochs of the biased model are the default: on Colored MNIST it is at its
-most biased early.
+Source: "Mitigating Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission, section 4, Algorithm
+2.
+Differs: rows are drawn with replacement in proportion to p instead of by rejection, which gives the same distribution. The paper
+leaves open whether f_d starts from f_b (default: from scratch). The biased model trains for ten epochs by default: on Colored
+MNIST it is most biased early on.
 """
 
 from dataclasses import dataclass
@@ -30,27 +31,27 @@ from unskew.records import Run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    biased: str = ""  # a finished run in place of the first stage
-    epochs: float | None = 10.0  # of the biased model; none: those of the final one
-    patience: int = 0  # epochs without a rise of validation accuracy that end the biased stage; 0: all its epochs
-    q: float = 0.7
+    biased: str = ""  # a finished run to use instead of the first stage
+    epochs: float | None = 10.0  # epochs of the biased model; none: those of the final one
+    patience: int = 0  # end the biased stage after this many epochs without a rise of validation accuracy; 0: never
+    q: float = 0.7  # exponent of GCE
     lambda_: float = 1.0  # weight of the direction score
     k: int = 100  # dominant coordinates
     variant: Literal["scores", "norm"] = "scores"  # norm: the version of 2023
-    augment: str = "pgd"  # of the final model
-    warm: bool = False
+    augment: str = "pgd"  # augmentation of the final model
+    warm: bool = False  # start the final model from the biased one's weights
 
     def __post_init__(self) -> None:
         if self.epochs is not None and self.epochs <= 0:
             raise UserError("pgd: epochs must be above 0")
         if self.patience < 0:
             raise UserError("pgd: patience must not be negative")
-        preset(self.augment)  # wrong names are told before the biased model is trained
+        preset(self.augment)  # reject an unknown name before training the biased model
 
 
 def train(stage: Stage, cfg: Config) -> Run:
     if stage.data().multi_label:
-        raise UserError("pgd needs one class per row, this task has several labels")
+        raise UserError("pgd needs one class per row, but this task has several labels per row")
     biased = cfg.biased
     if not biased:
         length = {} if cfg.epochs is None else {"train.epochs": cfg.epochs, "train.steps": None}

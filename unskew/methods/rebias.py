@@ -5,21 +5,21 @@ r"""ReBias: train f to be independent of networks g that are biased by design.
     \min_g\; \mathrm{CE}(g) - \lambda_g \mathrm{HSIC}_1(f, g)
 
 =========  ==================  ==========================================================================================
-f          --model             the network that is kept
+f          --model             the final network
 g          g.model, g2, g3     networks that can only see the bias: 1x1 convolutions (colour), BagNet (texture), 2-D (static)
 HSIC_1     measure.hsic        unbiased estimator on the batch, RBF kernels of the two feature layers; needs 4 rows
-sigma      sigma               kernel width: a number, or `median`: of the distances, renewed every epoch
+sigma      sigma               kernel width: a number, or `median` of the distances, updated every epoch
 order      order               g before f (released code) or f before g (Algorithm 1), on the same batch
 =========  ==================  ==========================================================================================
 
-Source: Bahng, Chun, Yun, Choo, Oh, "Learning de-biased representations with biased representations", ICML 2020, equations 3 and 4,
+Source: Bahng, Chun, Yun, Choo, Oh, "Learning de-biased representations with biased representations", ICML 2020, equation 3,
 Algorithm 1; released code.
-Differs: lambda_g multiplies HSIC as in Algorithm 1 and the code (equation 3 has it on the loss of g). The diagonal of the kernel
+Differs: lambda_g multiplies HSIC as in Algorithm 1 and the code (in equation 3, the loss of g). The diagonal of the kernel
 matrices is set to zero (the code subtracts 1 everywhere, which is the same for RBF). `sigma=median` is the mean over an epoch's
-batches of the root of the median squared distance (off the diagonal) and acts in the next epoch; the code pools the first quarter of
-the epoch's batches, self-distances included. In the step of g the forward pass of f makes no graph, and the other way round: each
-optimiser moves its own network only, so nothing else changes. The weights of a repair act on the losses, not on HSIC. Optimiser AdamP:
-`optim.name=adamp`.
+batches of the root of the median squared distance (off the diagonal), used in the next epoch; the code pools the first quarter of
+the epoch's batches, self-distances included. In the step of g the forward pass of f builds no graph, and vice versa: each
+optimiser updates only its own network, so nothing else changes. The weights of a repair apply to the losses, not to HSIC. For the
+optimiser AdamP, set `optim.name=adamp`.
 """
 
 from collections.abc import Callable
@@ -41,19 +41,19 @@ from unskew.records import Batch, Facts, Update
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReBiasConfig:
-    lambda_f: float = 1.0
-    lambda_g: float = 1.0
-    g: dict[str, Any] = field(default_factory=dict)  # network and settings; images: rebias-conv with kernel 1
-    g2: dict[str, Any] = field(default_factory=dict)  # a second one
-    g3: dict[str, Any] = field(default_factory=dict)
-    g_updates: int = 1  # steps of g for each of f
-    order: Literal["g-first", "f-first"] = "g-first"
-    sigma: str = "1.0"  # a number, or median
-    feature: str = ""  # layer that is compared: a name, logits, or the last before them
+    lambda_f: float = 1.0  # weight of HSIC in the loss of f
+    lambda_g: float = 1.0  # weight of HSIC in the loss of g
+    g: dict[str, Any] = field(default_factory=dict)  # network and its settings; empty, for images: rebias-conv with kernel 1
+    g2: dict[str, Any] = field(default_factory=dict)  # a second network g
+    g3: dict[str, Any] = field(default_factory=dict)  # a third
+    g_updates: int = 1  # steps of g for each step of f
+    order: Literal["g-first", "f-first"] = "g-first"  # which network is updated first
+    sigma: str = "1.0"  # kernel width: a number, or median
+    feature: str = ""  # layer to compare: a name, or logits; empty: the last before them
 
     def __post_init__(self) -> None:
         if self.lambda_f < 0 or self.lambda_g < 0 or self.g_updates < 1:
-            raise UserError("rebias: lambda_f and lambda_g must not be negative, g_updates at least 1")
+            raise UserError("rebias: lambda_f and lambda_g must not be negative, and g_updates must be at least 1")
         try:
             fine = self.sigma == "median" or 0 < float(self.sigma) < float("inf")
         except ValueError:
@@ -123,12 +123,12 @@ class ReBias(Method):
         if len(features[0]) < 4:
             raise UserError(f"rebias: HSIC needs at least 4 rows in a batch, got {len(features[0])}; raise train.batch")
         if self.cfg.sigma == "median" and self.training and int(self.age) == 0 and int(self.width_steps) == 0:
-            self.width.copy_(_median_distances(features))  # until an epoch has been seen
+            self.width.copy_(_median_distances(features))  # until the first epoch is complete
         kernels = [kernel_matrix(z, sigma=float(w)) for z, w in zip(features, self.width, strict=True)]
         return torch.stack([hsic_of_kernels(kernels[0], other) for other in kernels[1:]]).sum()
 
     def _count(self, h: Tensor, biased: list[Tensor]) -> None:
-        """Once a step: the batch's median distances; at the end of an epoch their mean becomes the width."""
+        """Once per step, add the batch's median distances; at the end of an epoch their mean becomes the width."""
         if self.cfg.sigma != "median" or not self.training:
             return
         self.width_sum += _median_distances([engine.whole_batch(z) for z in (h, *biased)]).to(self.width_sum)

@@ -1,21 +1,22 @@
-r"""REPAIR, then training: rows are kept by weights that leave little to be read, and a model learns from them.
+r"""REPAIR, then training: rows are kept by weights that make the shortcut hard to read, and a model learns from them.
 
 .. math::
     w = \arg\min_w \max_\theta V(w, \theta), \qquad S = \mathrm{select}(w), \qquad
     f = \arg\min \sum_{i \in S} \mathrm{CE}(f(x_i), y_i)
 
-Without `phi` the reader theta is a whole network on the images: the method `repair_game` into OUT-game (or the run named by `game`),
-whose weights of the rows are taken. With `phi` it is linear on a representation, by the repair `repair` into OUT-weights.parquet.
-Either way rows are kept by `strategy` (threshold, rank, class_rank, sample, uniform: -T, -R, -PR, -S and the control) and `erm`
-trains on them into OUT. With `strategy=weights` no row is lost: batches are drawn from all rows, each with chance in proportion to
-its weight, which is `sample` drawn anew in every batch.
+Without `phi` the reader theta is a whole network on the images: the method `repair_game`, trained into OUT-game (or the run named
+by `game`), gives the weights of the rows. With `phi` it is linear on a representation: the repair `repair` writes
+OUT-weights.parquet. Either way rows are kept by `strategy` (threshold, rank, class_rank, sample, uniform: -T, -R, -PR, -S and the
+control) and `erm` trains on them into OUT. With `strategy=weights` no row is lost: batches are drawn from all rows with
+probability in proportion to their weights, which is `sample` drawn anew for every batch.
 
-A row's weight moves by about lr_weights / batch times its loss each time that it is drawn. REPAIR's own schedule, 200 epochs at 10 with
-batches of 128, is often longer than a training of the network; `lr_weights=none` makes up for it, so that weights travel as far:
+Each time a row is drawn, its weight changes by about lr_weights / batch times its loss. REPAIR's schedule, 200 epochs at 10 with
+batches of 128, is often longer than the training of a network; `lr_weights=none` compensates, so that weights change as much:
 
 .. math::  \gamma_w = \frac{200 \cdot 10}{128} \cdot \frac{\text{batch}}{\text{epochs}}
 
-Source: Li and Vasconcelos, "REPAIR", CVPR 2019; with an image network and `sample` as Ahn and Yun, ICLR 2022 submission, ran it.
+Source: Li and Vasconcelos, "REPAIR", CVPR 2019, section 4.1; with an image network and `sample`, as the PGD submission ran it
+(see the card of pgd).
 Differs: only training rows are weighted. See the cards of repair_game and of the repair.
 """
 
@@ -35,27 +36,27 @@ from unskew.stats.select import check_kept, select
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    strategy: Literal["threshold", "rank", "class_rank", "sample", "uniform", "weights"] = "sample"  # weights: rows drawn by them
-    phi: tuple[str, ...] = ()  # representations for a linear reader; none: a network on the inputs
+    strategy: Literal["threshold", "rank", "class_rank", "sample", "uniform", "weights"] = "sample"  # which rows to keep or draw
+    phi: tuple[str, ...] = ()  # representations for a linear reader; empty: a network on the inputs
     game: str = ""  # a finished run of repair_game
     keep: float = 0.5  # share of the rows, for rank, class_rank and uniform
-    lr_weights: float | None = None  # none: as above, or with phi the repair's own
-    epochs: int | None = None  # of the linear reader's game; none: the repair's own. A network's game has those of its training
+    lr_weights: float | None = None  # learning rate of the weights; none: as above, or with phi the repair's default
+    epochs: int | None = None  # epochs of the linear reader's game; none: the repair's default
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "phi", whole_names(self.phi))
         if not 0 < self.keep <= 1 or (self.lr_weights is not None and self.lr_weights <= 0):
-            raise UserError("repair: keep must lie in (0, 1] and lr_weights be above 0")
+            raise UserError("repair: keep must lie in (0, 1] and lr_weights must be above 0")
         if self.epochs is not None and not self.phi:
-            raise UserError("repair: epochs are of the game with phi; without it they are train.epochs")
+            raise UserError("repair: epochs needs phi; without phi, set train.epochs")
         if self.game and (self.phi or self.lr_weights is not None):
-            raise UserError("repair: game names a finished game; leave out phi and lr_weights, which are of one that is played")
+            raise UserError("repair: game names a finished run; leave out phi and lr_weights, which are for a new one")
 
 
 def train(stage: Stage, cfg: Config) -> Run:
     data = stage.data()
     if data.multi_label:
-        raise UserError("repair needs one class per row, this task has several labels")
+        raise UserError("repair needs one class per row, but this task has several labels per row")
     drawn = {"train.weights": "chance"} if cfg.strategy == "weights" else {}
     if drawn and stage.given.get("train.weights", "chance") not in ("chance", "sampler"):
         raise UserError("repair: strategy=weights draws rows by their weights; leave out train.weights")
@@ -65,14 +66,14 @@ def train(stage: Stage, cfg: Config) -> Run:
         return stage.run(stage.out, "erm", drawn, weights=stage.repair(stage.beside("weights.parquet"), "repair", given))
     rows = data.rows("train")
     if cfg.game:
-        played = Run(Path(cfg.game))
-        if played.config["config"]["method_name"] != "repair_game" or not data.is_source(played.config["fingerprint"]):
+        game_run = Run(Path(cfg.game))
+        if game_run.config["config"]["method_name"] != "repair_game" or not data.is_source(game_run.config["fingerprint"]):
             raise UserError(f"game={cfg.game} is not a run of repair_game on this source")
     else:
-        speed = cfg.lr_weights or rate_of_weights(stage.budget, len(rows))
-        last = {"select.rule": "last", "select.patience": 0, "lr_weights": speed}
-        played = stage.run(stage.beside("game"), "repair_game", last)
-    w = stage.buffer(played, "omega").float().sigmoid()[rows]
+        rate = cfg.lr_weights or rate_of_weights(stage.budget, len(rows))
+        last = {"select.rule": "last", "select.patience": 0, "lr_weights": rate}
+        game_run = stage.run(stage.beside("game"), "repair_game", last)
+    w = stage.buffer(game_run, "omega").float().sigmoid()[rows]
     if cfg.strategy == "weights":
         weight = w
     else:
@@ -82,14 +83,14 @@ def train(stage: Stage, cfg: Config) -> Run:
         weight[kept] = 1
     table = Table(
         pl.DataFrame({"index": rows.numpy(), "weight": weight.numpy(), "score": w.numpy()}),
-        {"name": "repair", "fingerprint": data.fingerprint, "run": str(played.path), "strategy": cfg.strategy},
+        {"name": "repair", "fingerprint": data.fingerprint, "run": str(game_run.path), "strategy": cfg.strategy},
     )
-    made = stage.run(stage.out, "erm", drawn, weights=table)
-    table.save(stage.beside("weights.parquet"))  # last: a request that is refused leaves the table of the run that is there
-    return made
+    run = stage.run(stage.out, "erm", drawn, weights=table)
+    table.save(stage.beside("weights.parquet"))  # last, so that a refused request keeps the table of the existing run
+    return run
 
 
 def rate_of_weights(budget: Budget, rows: int) -> float:
-    """The learning rate with which a row's weight can travel as far as in REPAIR's 200 epochs at 10 with batches of 128."""
+    """The learning rate at which a row's weight can change as much as in REPAIR's 200 epochs at 10 with batches of 128."""
     visits = budget.steps * budget.batch / rows if budget.steps else budget.epochs
     return 200 * 10 / 128 * budget.batch / visits

@@ -1,22 +1,22 @@
-r"""REPAIR with a network as its reader: the network learns to read the class, weights of the rows learn to leave it nothing to read.
+r"""REPAIR with a network as its reader: the network learns to read the class, and row weights learn to leave it nothing to read.
 
 .. math::
     \min_\omega \max_\theta\ V = 1 - \frac{\sum_i w_i \log P_\theta(y_i \mid x_i)}{\sum_i w_i \log p_{y_i}}, \qquad
     p_c = \frac{\sum_{i: y_i = c} w_i}{\sum_i w_i}, \qquad w_i = \sigma(\omega_i)
 
 =======  ============  ==========================================================================================
-theta    --model       descends on the mean of w_i / mean(w) CE_i over the batch, by the run's optimiser
-omega    lr_weights    one number per row, plain SGD on V of the batch, starts at 0; a buffer of the run
+theta    --model       minimises the mean of w_i / mean(w) CE_i over the batch, by the run's optimiser
+omega    lr_weights    one number per row, starts at 0, plain SGD on V of the batch; a buffer of the run
 p        -             from the weights of all training rows
 =======  ============  ==========================================================================================
 
-It is no debiased model: its network reads whatever it can. The stage method `repair` trains one on the rows that its weights keep.
+Its network is not debiased: it reads whatever it can. The method `repair` trains one on the rows these weights keep.
 
-Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, whose REPAIR column has an image
-network in place of the linear reader of Li and Vasconcelos, CVPR 2019.
-Differs: that column's schedule of the weights is not published; lr_weights is that of REPAIR's own Colored MNIST. A row's weight starts
-to move when the row is first drawn. A class's weights are summed over all rows in every step, one elementwise pass over as many
-numbers as there are rows.
+Source: "Mitigating Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission, whose REPAIR baseline
+has an image network instead of the linear reader of Li and Vasconcelos, CVPR 2019.
+Differs: the learning rate of that baseline's weights is not published; lr_weights is that of REPAIR's Colored MNIST. A row's
+weight starts to change when the row is first drawn. Every step sums each class's weights over all rows: one elementwise pass over
+N numbers.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ from unskew.records import Batch, Facts, Update
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairGameConfig:
-    lr_weights: float = 10.0
+    lr_weights: float = 10.0  # learning rate of the weights
 
     def __post_init__(self) -> None:
         if self.lr_weights <= 0:
@@ -45,7 +45,7 @@ class RepairGame(Method):
     Config = RepairGameConfig
 
     omega: Tensor  # (N,) by sample id
-    label: Tensor  # (N,) class of each row that was drawn, 0 before
+    label: Tensor  # (N,) class of each row drawn so far, 0 before
     seen: Tensor  # (N,) drawn at least once
     counts: Tensor  # (C,) rows of each class in training
 
@@ -55,7 +55,7 @@ class RepairGame(Method):
         self.register_buffer("label", torch.zeros(facts.size, dtype=torch.long))
         self.register_buffer("seen", torch.zeros(facts.size, dtype=torch.bool))
         self.register_buffer("counts", facts.class_counts.double())
-        self._read: list[tuple[Tensor, Tensor, Tensor]] = []  # (ids, classes, losses) of the step's rows, from before it
+        self._read: list[tuple[Tensor, Tensor, Tensor]] = []  # (ids, classes, losses) of the step's rows, before its update
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         ce = task_loss(self.predict(batch.x), batch.y)
@@ -71,7 +71,7 @@ class RepairGame(Method):
         return terms
 
     def _by_class(self) -> Tensor:
-        """(C,) sums of the weights; a row that was not drawn yet has omega 0 and weighs a half."""
+        """(C,) sums of the weights; a row not drawn yet has omega 0 and weight 0.5."""
         drawn = self.omega.sigmoid() * self.seen
         sums = torch.zeros_like(self.counts).index_add_(0, self.label, drawn)
         visited = torch.zeros_like(self.counts).index_add_(0, self.label, self.seen.to(self.counts))
@@ -81,7 +81,7 @@ class RepairGame(Method):
         return self._by_class().sum() / self.counts.sum()
 
     def _move_weights(self, index: Tensor, y: Tensor, ce: Tensor) -> None:
-        """One step of plain SGD on V: a number per class for every row, and the batch's own part (see the card of the repair)."""
+        """One step of plain SGD on V: one number per class for every row, and a part for the batch (see the repair's card)."""
         self.label[index], self.seen[index] = y, True
         w = self.omega[index].sigmoid()
         by_class = self._by_class().clamp(min=1e-12)

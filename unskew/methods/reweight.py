@@ -1,10 +1,10 @@
-r"""reweight: every (class, bias) group counts as much as any other.
+r"""reweight: every (class, bias) group has the same total weight.
 
 .. math::  L(\theta) = \frac1B \sum_i \frac{N}{G\, n_{g(i)}}\, \mathrm{CE}_i, \qquad n_g \text{ the training rows of group } g
 
-G is the number of groups that have rows. Rows whose bias is missing have weight 1.
+G is the number of groups that have rows. Rows without a bias value have weight 1.
 
-Source: the classic importance weighting; the reference point of Sagawa et al., ICLR 2020, section 3.2.
+Source: classic importance weighting; the baseline of Sagawa et al., ICLR 2020, section 3.2.
 Differs: nothing.
 """
 

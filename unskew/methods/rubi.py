@@ -1,22 +1,22 @@
-r"""RUBi: the logits of f are masked by what a biased network g believes, so that f learns most where g is wrong.
+r"""RUBi: the logits of f are masked by the prediction of a biased network g, so that f learns most where g is wrong.
 
 .. math::
     L = \mathrm{CE}\big(f(x) \odot \sigma(c),\ y\big) + w\, \mathrm{CE}(c, y) + \mathrm{CE}(g(x), y), \qquad
     c = W\, h_g(x) + b \ \text{ with no gradient into } h_g
 
 =====  =====================  ===================================================================================
-g      g.model, g.SETTING     the biased network, trained by its own loss; a copy of f's architecture if not named
+g      g.model, g.SETTING     the biased network, trained by its own loss; by default like f
 c      head                   a linear layer on g's last features; its sigmoid is the mask
 w      weight                 1
 =====  =====================  ===================================================================================
 
-Judged by f alone, without the mask. `g_training=frozen` trains g alone for `pretrain` epochs, then never again.
+Only f predicts, without the mask. `g_training=frozen` trains g alone for `pretrain` epochs and then freezes it.
 
-Source: Cadene, Dancette, Ben-younes, Cord, Parikh, "RUBi: reducing unimodal biases for visual question answering", NeurIPS 2019, as
-adapted to images by Bahng et al., ICML 2020.
-Differs: one linear layer is mask and question branch at once, as in the code released with ReBias. There it is never given to an
-optimiser, so the mask is a random projection of g's features: `frozen_head=true` does that. PGD's runs of RUBi have g of the
-same architecture as f.
+Source: Cadene, Dancette, Ben-younes, Cord, Parikh, "RUBi: reducing unimodal biases for visual question answering", NeurIPS 2019,
+as adapted to images by Bahng et al., ICML 2020.
+Differs: one linear layer serves as mask and as question branch, as in the code released with ReBias. There it is never optimised,
+so the mask is a random projection of g's features; `frozen_head=true` does the same. In PGD's runs of RUBi, g has the same
+architecture as f.
 """
 
 from collections.abc import Callable
@@ -35,11 +35,11 @@ from unskew.records import Batch, Facts, Update
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RUBiConfig:
-    weight: float = 1.0  # of the question branch's loss
-    g: dict[str, Any] = field(default_factory=dict)
-    g_training: Literal["joint", "frozen"] = "joint"
+    weight: float = 1.0  # weight of the question branch's loss
+    g: dict[str, Any] = field(default_factory=dict)  # biased network and its settings; empty: like f
+    g_training: Literal["joint", "frozen"] = "joint"  # g is trained along with f, or first and then frozen
     pretrain: float = 5.0  # epochs of g alone, if it is frozen afterwards
-    frozen_head: bool = False  # the public code's head, which stays random
+    frozen_head: bool = False  # keep the head random, as in the released code
 
     def __post_init__(self) -> None:
         if self.weight < 0 or self.pretrain < 0:
@@ -78,8 +78,8 @@ class RUBi(Pretraining, Method):
         return self.loss_both(batch)
 
     def _masked(self, batch: Batch, h: Tensor) -> dict[str, Tensor]:
-        believed = self.head(h)
-        terms = {"ce": batch.mean(rubi(self.model(batch.x), believed, batch.y))}
+        guess = self.head(h)
+        terms = {"ce": batch.mean(rubi(self.model(batch.x), guess, batch.y))}
         if not self.cfg.frozen_head:
-            terms["question_ce"] = self.cfg.weight * batch.mean(task_loss(believed, batch.y))
+            terms["question_ce"] = self.cfg.weight * batch.mean(task_loss(guess, batch.y))
         return terms

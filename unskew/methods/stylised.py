@@ -1,4 +1,4 @@
-r"""stylised: plain training on the union of the data set and a second version of it whose texture tells nothing.
+r"""stylised: plain training on the union of the data set and a second version of it whose texture is uninformative.
 
 .. math::  L(\theta) = \frac1{|D| + |D'|} \sum_{i \in D \cup D'} \mathrm{CE}_i
 
@@ -6,7 +6,7 @@ r"""stylised: plain training on the union of the data set and a second version o
 transfer (AdaIN with paintings as styles).
 
 Source: Geirhos et al., "ImageNet-trained CNNs are biased towards texture", ICLR 2019; a baseline of Bahng et al., ICML 2020.
-Differs: the stylised images are the user's; no style transfer is done here.
+Differs: the user provides the stylised images; no style transfer is done here.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ class Stylised(Method):
     def training_data(cls, cfg: StylisedConfig, data: DataSet) -> DataSet:
         if not cfg.second:
             raise UserError(
-                "stylised needs the second source: second=SOURCE, e.g. a folder of stylised images with the same classes"
+                "stylised needs a second source, such as a folder of stylised images with the same classes: second=SOURCE"
             )
         reading = None if data.reading is None else dataclasses.replace(data.reading, bias=(), noise=0.0)
         return union(data, load(cfg.second, reading))

@@ -1,4 +1,4 @@
-"""What a file of this folder defines: a network that offers logits, and its feature layers by name."""
+"""What a file in this folder defines: a network with logits and named feature layers."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from unskew.nn import guard_convolutions, share_statistics
 
 
 class Model(nn.Module):
-    """A chain of named blocks and a linear head. Each block's output is a feature layer; the last is what the head sees."""
+    """A chain of named blocks and a linear head. Each block's output is a feature layer; the head reads the last."""
 
     def __init__(self, blocks: Sequence[tuple[str, nn.Module]], head: nn.Module) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Model(nn.Module):
 
     @property
     def output(self) -> nn.Module:
-        """The module that makes the logits."""
+        """The module that computes the logits."""
         return self.head
 
     def _check(self, layer: str) -> None:
@@ -64,11 +64,11 @@ class Model(nn.Module):
             raise self._unknown(layer)
 
     def _unknown(self, layer: str) -> UserError:
-        return UserError(f"no layer {layer!r}; there are: {', '.join(self.layers)}")
+        return UserError(f"no layer {layer!r}; available: {', '.join(self.layers)}")
 
 
 class Parts(Model):
-    """A network whose modules keep the names of published weights: `layers` and `_part` say how they follow each other."""
+    """A network whose modules keep the names of published weights; `layers` and `_part` define their order."""
 
     def _part(self, name: str, x: Tensor) -> Tensor:
         """The output of one feature layer from that of the one before."""
@@ -94,7 +94,7 @@ class Parts(Model):
 
 
 class Adapter(Model):
-    """Any nn.Module as a Model: its children, or the modules named, are the feature layers, read by hooks in one pass."""
+    """Any nn.Module as a Model: its children, or the named modules, are the feature layers, read by hooks in one pass."""
 
     def __init__(self, network: nn.Module, layers: Sequence[str] = ()) -> None:
         nn.Module.__init__(self)
@@ -135,12 +135,12 @@ class Adapter(Model):
         return kept[0], logits
 
     def after(self, h: Tensor, layer: str = "") -> Tensor:
-        raise UserError(f"{type(self.network).__name__} cannot be entered in the middle; use a built-in model for this method")
+        raise UserError(f"{type(self.network).__name__} cannot be split at a layer; use a built-in model with this method")
 
 
 @dataclass(frozen=True)
 class Network:
-    """A file of this folder, loaded: a Config and one Model, or a function `make` that gives any nn.Module."""
+    """A loaded file of this folder: a Config and one Model, or a function `make` that returns any nn.Module."""
 
     name: str
     config: type  # frozen dataclass of its settings
@@ -148,25 +148,25 @@ class Network:
 
 
 def load(name: str) -> Network:
-    """The network of this name; a dotted name is a user's own module."""
+    """The network of this name; a dotted name is a user's module."""
     return registry.load("models", name, Network)
 
 
 def maker(name: str, settings: dict[str, Any], shape: tuple[int, ...], outputs: int) -> Callable[[], nn.Module]:
-    """What builds fresh copies of a network for inputs of this shape; settings are checked now, not when it is called."""
+    """A function that builds fresh copies of a network for inputs of this shape; settings are checked here, not in the call."""
     network = load(name)
     cfg: Any = config.build(network.config, settings, "model.")
 
     def make() -> nn.Module:
-        made = network.make(cfg, shape, outputs)
-        return guard_convolutions(share_statistics(made if isinstance(made, Model) else Adapter(made)))
+        module = network.make(cfg, shape, outputs)
+        return guard_convolutions(share_statistics(module if isinstance(module, Model) else Adapter(module)))
 
     _try_on(make(), name, shape)
     return make
 
 
 def _try_on(network: nn.Module, name: str, shape: tuple[int, ...]) -> None:
-    """A first pass on zeros, so that a network that does not fit the inputs says so before anything starts."""
+    """Run the network on zeros; raises, before any work starts, if it does not fit the inputs."""
     network.eval()
     try:
         with torch.no_grad():
@@ -179,5 +179,5 @@ def _try_on(network: nn.Module, name: str, shape: tuple[int, ...]) -> None:
 
 def need_images(shape: tuple[int, ...], name: str, smallest: int = 1) -> tuple[int, int, int]:
     if len(shape) != 3 or min(shape[1:]) < smallest:
-        raise UserError(f"model {name!r} takes images of at least {smallest}x{smallest} pixels, got inputs of shape {shape}")
+        raise UserError(f"model {name!r} needs images of at least {smallest}x{smallest} pixels, got inputs of shape {shape}")
     return shape[0], shape[1], shape[2]

@@ -1,13 +1,14 @@
 r"""convnet1: PGD's network for Colored and Watermarked MNIST.
 
-Three convolutions 4x4 without padding, to 8, 32 and 64 channels, each with batch normalisation, ReLU and dropout; average
+Three 4x4 convolutions without padding, to 8, 32 and 64 channels, each with batch normalisation, ReLU and dropout; average
 pooling by 2 after the first two, global after the third; one linear layer.
 
 .. math::  28 \to 25 \to 12 \to 9 \to 4 \to 1, \qquad 64 \to C
 
 Feature layers: conv1, conv2, conv3 (64 numbers). In the third block ReLU comes before the normalisation, as in the code.
 
-Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, appendix; the 2023 code.
+Source: "Mitigating Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission, appendix; the code of
+its 2023 successor.
 Differs: nothing.
 """
 
@@ -22,12 +23,12 @@ from unskew.nn import BatchNorm2d, Dropout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    dropout: float = 0.5
+    dropout: float = 0.5  # probability of dropping a unit
     width: float = 1.0  # factor on the channels
 
     def __post_init__(self) -> None:
         if not 0 <= self.dropout < 1 or self.width <= 0:
-            raise UserError("model.dropout must lie in [0, 1) and model.width above 0")
+            raise UserError("model.dropout must lie in [0, 1) and model.width must be above 0")
 
 
 class ConvNet1(Model):

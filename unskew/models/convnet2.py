@@ -1,14 +1,15 @@
 r"""convnet2: PGD's network for the Cartoon set.
 
-Five convolutions of sizes 6, 6, 5, 5, 4, each with batch normalisation, ReLU, dropout and average pooling by 2, the last
-pooled globally; one linear layer.
+Five convolutions of sizes 6, 6, 5, 5, 4, each with batch normalisation, ReLU, dropout and average pooling by 2, global after the
+last; one linear layer.
 
 .. math::  h_k = \mathrm{pool}_2(\mathrm{drop}(\max(0, \mathrm{BN}(W_k * h_{k-1})))), \qquad z = W \, \mathrm{mean}(h_5) + b
 
 Feature layers: conv1 to conv5.
 
-Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, appendix and Figure 9.
-Differs: text (five convolutions) and figure (six) disagree; the text is followed, with the figure's channels less one of its
+Source: "Mitigating Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission, appendix and Figure
+9.
+Differs: text (five convolutions) and figure (six) disagree; this follows the text, with the figure's channels minus one of its
 16s (8, 16, 16, 32, 32). Padding keeps the size, so that any image of at least 32 pixels fits; the paper does not state it.
 """
 
@@ -23,13 +24,13 @@ from unskew.nn import BatchNorm2d, Dropout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    channels: tuple[int, ...] = (8, 16, 16, 32, 32)
-    kernels: tuple[int, ...] = (6, 6, 5, 5, 4)
-    dropout: float = 0.5
+    channels: tuple[int, ...] = (8, 16, 16, 32, 32)  # channels of each convolution
+    kernels: tuple[int, ...] = (6, 6, 5, 5, 4)  # size of each convolution
+    dropout: float = 0.5  # probability of dropping a unit
 
     def __post_init__(self) -> None:
         if len(self.channels) != len(self.kernels) or not self.channels or min(self.channels + self.kernels) < 1:
-            raise UserError("model.channels and model.kernels need the same, positive, number of entries")
+            raise UserError("model.channels and model.kernels must be lists of positive numbers of the same length")
         if not 0 <= self.dropout < 1:
             raise UserError(f"model.dropout={self.dropout}: must lie in [0, 1)")
 

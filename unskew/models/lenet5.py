@@ -7,7 +7,7 @@ conv 5x5 to 6, ReLU, max-pool 2; conv 5x5 to 16, ReLU, max-pool 2; fully connect
 Feature layers: conv1, conv2, fc1, fc2.
 
 Source: Li and Vasconcelos, "REPAIR: removing representation bias by dataset resampling", CVPR 2019 (released code).
-Differs: nothing; other image sizes change the first fully connected layer only.
+Differs: nothing; other image sizes change only the first fully connected layer.
 """
 
 from dataclasses import dataclass

@@ -8,8 +8,8 @@ g: conv 3x3 stride 2 to 64, ReLU, conv 3x3 to 64, ReLU, global average pooling, 
 Feature layers: f (the map the bias predictor sees), g (64 numbers).
 
 Source: Kim et al., "Learning not to learn: training deep neural networks with biased data", CVPR 2019 (released code).
-Differs: the paper has batch normalisation after every convolution, the code one at the input; the code is followed. Convolutions
-start from N(0, 2 / (k^2 c_out)) as there.
+Differs: the paper has batch normalisation after every convolution, the code only one at the input; this follows the code.
+Convolutions are initialised from N(0, 2 / (k^2 c_out)), as in the code.
 """
 
 import math

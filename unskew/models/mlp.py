@@ -5,7 +5,7 @@ r"""mlp: fully connected layers with ReLU, for vectors and flattened images.
 Feature layers: fc1, fc2, ... . The default is LfF's network for Colored MNIST; REPAIR's is `hidden=300,100`.
 
 Source: Nam et al., "Learning from failure", NeurIPS 2020 (100-100-100); Li and Vasconcelos, CVPR 2019 (300-100).
-Differs: LfF's code divides inputs in [0, 1] by 255 once more; `input_scale=0.00392156862745098` does the same.
+Differs: LfF's code divides inputs in [0, 1] by 255 again; `input_scale=0.00392156862745098` does the same.
 """
 
 import math
@@ -21,14 +21,14 @@ from unskew.nn import Dropout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    hidden: tuple[int, ...] = (100, 100, 100)
-    dropout: float = 0.0
+    hidden: tuple[int, ...] = (100, 100, 100)  # units of the hidden layers
+    dropout: float = 0.0  # probability of dropping a unit
     input_scale: float = 1.0  # factor on the input
-    inputs: tuple[int, ...] = ()  # the numbers of the input that it sees; none: all. For networks that are biased by design
+    inputs: tuple[int, ...] = ()  # positions of the input numbers it sees, to bias it by design; empty: all
 
     def __post_init__(self) -> None:
         if not self.hidden or min(self.hidden) < 1:
-            raise UserError(f"model.hidden={self.hidden}: at least one layer of at least one unit")
+            raise UserError(f"model.hidden={self.hidden}: needs at least one layer of at least one unit")
         if not 0 <= self.dropout < 1:
             raise UserError(f"model.dropout={self.dropout}: must lie in [0, 1)")
 

@@ -1,14 +1,14 @@
 r"""rebias-conv: ReBias's networks for Biased MNIST: four stacked convolutions, 7x7 for f, 1x1 for the biased g.
 
-Channels 16, 32, 64, 128, stride 1, same padding, each convolution with bias, batch normalisation and ReLU; global average pooling;
-one linear layer. With kernel 1 it sees single pixels: colour, and nothing else.
+Channels 16, 32, 64, 128, stride 1, same padding, each convolution with bias, batch normalisation and ReLU; global average
+pooling; one linear layer. With kernel 1 it sees single pixels: colour and nothing else.
 
 .. math::  h_k = \max(0, \mathrm{BN}(W_k * h_{k-1} + b_k)), \qquad z = W \, \mathrm{mean}_{hw}(h_4) + b
 
 Feature layers: conv1 to conv4, pool (128 numbers, what HSIC compares). 531,210 parameters with kernel 7, 12,810 with kernel 1.
 
 Source: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4.2 (released code).
-Differs: nothing; convolutions start Kaiming-normal by fan-out as in the code.
+Differs: nothing; convolutions are initialised Kaiming-normal by fan-out, as in the code.
 """
 
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from unskew.nn import BatchNorm2d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    kernel: int = 7
-    channels: tuple[int, ...] = (16, 32, 64, 128)
+    kernel: int = 7  # size of the convolutions
+    channels: tuple[int, ...] = (16, 32, 64, 128)  # channels of each convolution
 
     def __post_init__(self) -> None:
         if self.kernel < 1 or self.kernel % 2 == 0:
-            raise UserError(f"model.kernel={self.kernel}: must be odd, so that the size stays")
+            raise UserError(f"model.kernel={self.kernel}: must be odd, to keep the image size")
 
 
 class ReBiasConv(Model):

@@ -1,32 +1,32 @@
-r"""resnet: residual networks for images and clips, and the ones of their kind that see little: BagNet (texture) and 2-D (single frames).
+r"""resnet: residual networks for images and clips, and limited variants: BagNet (sees texture) and 2-D (sees single frames).
 
 .. math::
     h_{k+1} = \max\big(0,\ h_k + F_k(h_k)\big), \qquad z = W\, \mathrm{mean}_{hw(t)}(h_L) + b
 
-===============  ======  ==============================================================================================================
+===============  ======  =========================================================================================================
 kind             sees    what it is
-===============  ======  ==============================================================================================================
-resnet           435     ResNet-18 or -50 (`depth`); keys of the state dict and outputs are torchvision's
-bagnet           43      stem, pooling and stage 1 of the same, every 3x3 of stages 2 to 4 made 1x1: sees texture, not shape
-bagnet-released  5       the plan that was released: 1x1 and 3x3 stem, one 3x3 in stage 1, 1x1 elsewhere, strides 2 2 2 1, no padding
+===============  ======  =========================================================================================================
+resnet           435     ResNet-18 or -50 (`depth`); state-dict keys and outputs match torchvision's
+bagnet           43      the same stem, pooling and stage 1, with every 3x3 of stages 2 to 4 made 1x1: sees texture, not shape
+bagnet-released  5       as in the released code: 1x1 and 3x3 stem, one 3x3 in stage 1, 1x1 elsewhere, strides 2 2 2 1, no padding
 3d               19 t    clips (frames, 3, h, w): kernels of 3 frames in the stem and in the first convolution of every block
 2d               1 t     the same on single frames, averaged over time: cannot see motion
 difference       2 t     2d on differences of neighbouring frames: sees what moves, not what stands still (TSN on RGB differences)
-===============  ======  ==============================================================================================================
+===============  ======  =========================================================================================================
 
-"Sees" is the receptive field at depth 18, in pixels or, with t, in frames (`unskew.models.receptive_field` computes it). `width` is the
-number of channels of stage 1, doubled in each later stage; `weights` names a file of a state dict (.pth, opened without running code
-in it, or .safetensors), whose last layer is left out if its classes are others. `normalise` scales inputs by ImageNet's mean and
-deviation: auto does if there are weights.
+"Sees" is the receptive field at depth 18, in pixels or, with t, in frames (computed by `unskew.models.receptive_field`). `width`
+is the number of channels of stage 1, doubled in each later stage; `weights` names a state-dict file (.safetensors, or .pth,
+opened without running code in it), whose last layer is skipped if its number of classes differs. `normalise` scales inputs by
+ImageNet's mean and standard deviation; auto does so if there are weights.
 
 Feature layers: stem, layer1 to layer4, pool.
 
 Source: He et al., "Deep residual learning for image recognition", CVPR 2016; Brendel and Bethge, "Approximating CNNs with
-bag-of-local-features models", ICLR 2019; Bahng et al., "Learning de-biased representations with biased representations", ICML 2020,
-Table A2; Wang et al., "Temporal segment networks", ECCV 2016.
-Differs: BagNet-18 is not given in full anywhere: kind=bagnet has the receptive field that ReBias states, kind=bagnet-released that
-of the code (5, not 43). Table A2 prints 32 channels in all stages of 2D-ResNet-18; doubled here like the 3-D one's. Clips keep
-all their frames: no stride in time.
+bag-of-local-features models", ICLR 2019; Bahng et al., "Learning de-biased representations with biased representations", ICML
+2020, Table A2; Wang et al., "Temporal segment networks", ECCV 2016.
+Differs: BagNet-18 is not fully specified anywhere: kind=bagnet has the receptive field that ReBias states, kind=bagnet-released
+that of the code (5, not 43). Table A2 prints 32 channels in all stages of 2D-ResNet-18; here they double as in the 3-D network.
+Clips keep all their frames: no stride in time.
 """
 
 from dataclasses import dataclass
@@ -46,17 +46,17 @@ BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    kind: Literal["resnet", "bagnet", "bagnet-released", "3d", "2d", "difference"] = "resnet"
-    depth: int = 18
-    width: int = 64
-    weights: str = ""
-    normalise: Literal["auto", "none", "imagenet"] = "auto"
+    kind: Literal["resnet", "bagnet", "bagnet-released", "3d", "2d", "difference"] = "resnet"  # see the table above
+    depth: int = 18  # 18, or 50 for kind=resnet
+    width: int = 64  # channels of stage 1, doubled in each later stage
+    weights: str = ""  # state-dict file to start from
+    normalise: Literal["auto", "none", "imagenet"] = "auto"  # scale inputs by ImageNet's mean and deviation; auto: with weights
 
     def __post_init__(self) -> None:
         if self.depth not in BLOCKS:
             raise UserError(f"model.depth={self.depth}: must be 18 or 50")
         if self.depth == 50 and self.kind != "resnet":
-            raise UserError(f"model.kind={self.kind} has depth 18 only")
+            raise UserError(f"model.kind={self.kind} is only available with model.depth=18")
         if self.width < 1:
             raise UserError(f"model.width={self.width}: must be at least 1")
 
@@ -66,7 +66,7 @@ class Config:
 
 
 def convolution(cfg: Config, inner: int, outer: int, kernel: int, stride: int = 1, frames: int = 1) -> nn.Module:
-    """Without bias; the size stays but for the stride, unless the plan has no padding."""
+    """A convolution without bias; padding keeps the size up to the stride, except for bagnet-released, which has none."""
     pad = 0 if cfg.kind == "bagnet-released" else kernel // 2
     if not cfg.clips:
         return nn.Conv2d(inner, outer, kernel, stride, pad, bias=False)
@@ -75,7 +75,7 @@ def convolution(cfg: Config, inner: int, outer: int, kernel: int, stride: int = 
 
 
 class Block(nn.Module):
-    """Two convolutions and the way around them."""
+    """Two convolutions and a skip connection."""
 
     growth = 1
 
@@ -94,7 +94,7 @@ class Block(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1x1 down, 3x3, 1x1 up to four times the channels; the stride is on the 3x3, as in torchvision."""
+    """1x1 down, 3x3, 1x1 up to four times the channels; the 3x3 has the stride, as in torchvision."""
 
     growth = 4
 
@@ -120,13 +120,13 @@ def _around(cfg: Config, inner: int, outer: int, stride: int) -> nn.Sequential:
 
 
 def _cropped(x: Tensor, like: Tensor) -> Tensor:
-    """Without padding the way around is larger by the edge that a 3x3 loses."""
+    """Without padding, the skip connection is larger by the edge that a 3x3 loses."""
     return x[..., : like.shape[-2], : like.shape[-1]]
 
 
 class ResNet(Parts):
     def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
-        nn.Module.__init__(self)  # blocks stand under torchvision's names
+        nn.Module.__init__(self)  # blocks keep torchvision's names
         channels = _check_shape(cfg, shape)
         width, block = cfg.width, Block if cfg.depth == 18 else Bottleneck
         released = cfg.kind == "bagnet-released"
@@ -142,11 +142,11 @@ class ResNet(Parts):
         for stage, count in enumerate(BLOCKS[cfg.depth], 1):
             outer = width * 2 ** (stage - 1)
             first_stride = (2, 2, 2, 1)[stage - 1] if released else (1, 2, 2, 2)[stage - 1]
-            made = []
+            blocks = []
             for k in range(count):
-                made.append(block(cfg, inner, outer, first_stride if k == 0 else 1, kernels(cfg, stage, k)))
+                blocks.append(block(cfg, inner, outer, first_stride if k == 0 else 1, kernels(cfg, stage, k)))
                 inner = outer * block.growth
-            self.add_module(f"layer{stage}", nn.Sequential(*made))
+            self.add_module(f"layer{stage}", nn.Sequential(*blocks))
         self.avgpool = nn.AdaptiveAvgPool3d(1) if cfg.clips else nn.AdaptiveAvgPool2d(1)
         self.fc = nn.Linear(inner, outputs)
         for module in self.modules():
@@ -178,13 +178,13 @@ class ResNet(Parts):
         if self.of_differences:
             x = x.diff(dim=1)
         if self.clips:
-            x = x.transpose(1, 2)  # convolutions want channels before frames
+            x = x.transpose(1, 2)  # convolutions expect channels before frames
         out: Tensor = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         return out
 
 
 def kernels(cfg: Config, stage: int, block: int) -> tuple[int, int]:
-    """Sizes of a block's two convolutions: what makes a BagNet."""
+    """Sizes of a block's two convolutions, which define a BagNet."""
     if cfg.kind == "bagnet":
         return (3, 3) if stage == 1 else (1, 1)
     if cfg.kind == "bagnet-released":
@@ -197,7 +197,7 @@ def _check_shape(cfg: Config, shape: tuple[int, ...]) -> int:
     least = 16 if cfg.kind == "bagnet-released" else 8
     if len(shape) != dims or min(shape[-2:]) < least:
         raise UserError(
-            f"model 'resnet' of kind {cfg.kind} takes {wanted} of at least {least}x{least} pixels, got inputs of shape {shape}"
+            f"model 'resnet' of kind {cfg.kind} needs {wanted} of at least {least}x{least} pixels, got inputs of shape {shape}"
         )
     if cfg.kind == "difference" and shape[0] < 2:
         raise UserError(f"model.kind=difference needs clips of at least 2 frames, got inputs of shape {shape}")

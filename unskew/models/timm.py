@@ -1,11 +1,11 @@
-r"""timm: any image network of the timm library, by its name.
+r"""timm: any image network of the timm library, by name.
 
 .. math::  z = \text{timm.create\_model(name)}(x)
 
-`name` is timm's (resnet10t, convnext_atto, ...), `pretrained=true` fetches its weights through timm. Feature layers are the
-network's direct children; methods that enter a network in the middle need a built-in one.
+`name` is timm's (resnet10t, convnext_atto, ...); `pretrained=true` downloads its weights through timm. Feature layers are the
+network's direct children; methods that split a network at a layer need a built-in one.
 
-Source: Wightman, "PyTorch image models" (Apache 2.0); the extra: pip install 'unskew[timm]'.
+Source: Wightman, "PyTorch image models" (Apache 2.0); install it with pip install 'unskew[timm]'.
 Differs: nothing.
 """
 
@@ -19,20 +19,20 @@ from unskew.models._contract import need_images
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    name: str = ""
-    pretrained: bool = False
+    name: str = ""  # timm's name of the network, such as resnet10t
+    pretrained: bool = False  # start from timm's weights
 
 
 def make(cfg: Config, shape: tuple[int, ...], outputs: int) -> nn.Module:
     channels, _, _ = need_images(shape, "timm", 32)
     try:
         import timm
-    except (ImportError, RuntimeError) as error:  # torchvision of another build fails with the latter
+    except (ImportError, RuntimeError) as error:  # a torchvision of another build raises RuntimeError
         raise UserError(f"model timm needs timm and torchvision: pip install 'unskew[timm]' ({error})") from None
     if not cfg.name:
-        raise UserError("model timm: say which, with model.name=resnet10t")
+        raise UserError("model timm: choose a network, such as model.name=resnet10t")
     try:
-        made: nn.Module = timm.create_model(cfg.name, pretrained=cfg.pretrained, num_classes=outputs, in_chans=channels)
+        network: nn.Module = timm.create_model(cfg.name, pretrained=cfg.pretrained, num_classes=outputs, in_chans=channels)
     except RuntimeError as error:
         raise UserError(f"model timm: {str(error).splitlines()[0]}") from None
-    return made
+    return network

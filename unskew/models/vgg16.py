@@ -1,14 +1,15 @@
-r"""vgg16: thirteen 3x3 convolutions in five stages and three linear layers; its low layers are the usual measure of texture.
+r"""vgg16: thirteen 3x3 convolutions in five stages and three linear layers; its early layers are a common measure of texture.
 
 .. math::
     h_{k+1} = \max(0,\ W_k * h_k + b_k), \qquad \text{max-pooling by 2 after each stage}
 
-Keys of the state dict and outputs are torchvision's. `weights` names a file of a state dict (.pth, opened without running code in it, or
-.safetensors), whose last layer is left out if its classes are others. `normalise` scales inputs by ImageNet's mean and deviation: auto
-does if there are weights. `width` is the number of channels of stage 1; the linear layers have 64 times as many units.
+State-dict keys and outputs match torchvision's. `weights` names a state-dict file (.safetensors, or .pth, opened without running
+code in it), whose last layer is skipped if its number of classes differs. `normalise` scales inputs by ImageNet's mean and
+standard deviation; auto does so if there are weights. `width` is the number of channels of stage 1; the linear layers have 64
+times as many units.
 
-Feature layers: conv1_1, relu1_1, conv1_2, relu1_2, pool1 and so on to pool5, then fc7. ReBias clusters textures on the Gram matrix of
-relu1_2 (paper) or conv3_3 (code): `--textures layer:model=vgg16,net.weights=vgg16.pth,at=relu1_2,gram=true`.
+Feature layers: conv1_1, relu1_1, conv1_2, relu1_2, pool1 and so on to pool5, then fc7. ReBias clusters textures by the Gram
+matrix of relu1_2 (paper) or conv3_3 (code): `--textures layer:model=vgg16,net.weights=vgg16.pth,at=relu1_2,gram=true`.
 
 Source: Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition", ICLR 2015, configuration D.
 Differs: nothing.
@@ -26,14 +27,14 @@ from unskew.models._contract import Parts, need_images
 from unskew.nn import Dropout
 from unskew.nn.weights import input_scale, load_weights
 
-STAGES = ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8))  # convolutions, and channels in widths
+STAGES = ((2, 1), (2, 2), (3, 4), (3, 8), (3, 8))  # convolutions, and channels in units of `width`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    width: int = 64
-    weights: str = ""
-    normalise: Literal["auto", "none", "imagenet"] = "auto"
+    width: int = 64  # channels of stage 1
+    weights: str = ""  # state-dict file to start from
+    normalise: Literal["auto", "none", "imagenet"] = "auto"  # scale inputs by ImageNet's mean and deviation; auto: with weights
 
     def __post_init__(self) -> None:
         if self.width < 1:
@@ -42,7 +43,7 @@ class Config:
 
 class VGG16(Parts):
     def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
-        nn.Module.__init__(self)  # blocks stand under torchvision's names
+        nn.Module.__init__(self)  # blocks keep torchvision's names
         inner, _, _ = need_images(shape, "vgg16", 32)
         self.scale = input_scale(cfg.normalise, cfg.weights, inner)
         modules: list[tuple[str, nn.Module]] = []
@@ -53,7 +54,7 @@ class VGG16(Parts):
                 inner = outer
             modules.append((f"pool{stage}", nn.MaxPool2d(2)))
         self._names = tuple(name for name, _ in modules)
-        # torchvision calls this `features`, which is what a Model's method is called.
+        # torchvision calls this `features`, which is already a method of Model.
         self.convolutions = nn.Sequential(*(module for _, module in modules))
         units = 64 * cfg.width
         self.avgpool = nn.AdaptiveAvgPool2d(7)

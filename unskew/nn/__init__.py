@@ -12,7 +12,7 @@ from unskew.core import engine
 
 
 class GradientReversal(nn.Module):
-    r"""The identity whose gradient is turned round: what follows learns, what comes before unlearns.
+    r"""The identity, with its gradient reversed: what follows learns, what comes before unlearns.
 
     .. math::  y = x, \qquad \frac{\partial L}{\partial x} = -\mu \frac{\partial L}{\partial y}
     """
@@ -22,7 +22,7 @@ class GradientReversal(nn.Module):
         self.mu = mu
 
     def forward(self, x: Tensor) -> Tensor:
-        # The value is x exactly: (1 + mu) x would round.
+        # Returns x exactly; writing it as (1 + mu) x - mu x would round.
         return _Reversed.apply(x, self.mu)  # type: ignore[no-any-return, no-untyped-call]
 
 
@@ -33,7 +33,7 @@ class _Reversed(torch.autograd.Function):
         return x.view_as(x)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override,unused-ignore]
         return -ctx.mu * grad, None
 
 
@@ -53,7 +53,7 @@ class Dropout(nn.Module):
         if not self.training or self.p == 0:
             return x
         rows, mine = engine.shard_of_batch(len(x))
-        # The same draws in one process and in many: the whole batch's mask, of which a process keeps its rows.
+        # Draw the whole batch's mask and keep this process's rows, so that one process and many agree.
         return x * dropout_mask((rows, *x.shape[1:]), self.p, x)[mine]
 
     def extra_repr(self) -> str:
@@ -61,21 +61,21 @@ class Dropout(nn.Module):
 
 
 def dropout_mask(shape: Sequence[int], p: float, like: Tensor) -> Tensor:
-    """1 / (1 - p) with chance 1 - p, else 0. One random byte a number, so p is rounded to 1/256: a tenth of the time of Bernoulli draws."""
+    """1 / (1 - p) with probability 1 - p, else 0. One random byte each: p is rounded to 1/256, ten times as fast as Bernoulli."""
     count, level = math.prod(shape), min(255, max(1, round(256 * p)))
     words = torch.empty(-(-count // 8), dtype=torch.long, device=like.device).random_(-(2**63), None)
     mask = torch.empty(count, dtype=like.dtype, device=like.device)
-    # The comparison writes numbers at once: by way of truth values it takes ten times as long.
+    # The comparison writes numbers directly: through booleans it takes ten times as long.
     torch.ge(words.view(torch.uint8)[:count], level, out=mask).mul_(256 / (256 - level))
     if like.ndim == 4 and like.is_contiguous(memory_format=torch.channels_last):
-        # A product of two layouts takes several times as long as one of the same layout.
+        # A product of different memory layouts takes several times as long.
         rows, channels, height, width = shape
         return mask.view(rows, height, width, channels).permute(0, 3, 1, 2)
     return mask.view(*shape)
 
 
 class _SharedStatistics(nn.modules.batchnorm._BatchNorm):
-    """Batch normalisation over the rows of all processes. torch's own needs a GPU; this one does not."""
+    """Batch normalisation over the rows of all processes. Unlike torch's, it does not need a GPU."""
 
     def forward(self, input: Tensor) -> Tensor:
         if engine.world() == 1 or not self.training:
@@ -129,10 +129,10 @@ def share_statistics(module: nn.Module) -> nn.Module:
 
 
 class StridedPointwise(nn.Conv2d):
-    """A 1x1 convolution with a stride, as one without of every s-th pixel.
+    """A strided 1x1 convolution, computed as a plain one on every s-th pixel, with the same result.
 
-    The same numbers. With fewer than eight input channels, channels last, the backward pass of torch 2.13 on processors writes beyond
-    its memory and the process dies, or worse does not.
+    With fewer than eight channels-last input channels, torch 2.13's own backward pass on a CPU writes out of bounds: the process
+    crashes or, worse, does not.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -141,7 +141,7 @@ class StridedPointwise(nn.Conv2d):
 
 
 def guard_convolutions(module: nn.Module) -> nn.Module:
-    """Put `StridedPointwise` in the place of every plain convolution that it stands for."""
+    """Turn every plain strided 1x1 convolution into a `StridedPointwise`, in place."""
     for child in module.modules():
         if type(child) is nn.Conv2d and child.kernel_size == (1, 1) and child.stride != (1, 1) and child.padding == (0, 0):
             child.__class__ = StridedPointwise  # same state, same hooks, only `forward` differs

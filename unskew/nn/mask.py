@@ -1,4 +1,4 @@
-"""A U-Net that gives every place of an image a number in (0, 1): how much of it stays."""
+"""A U-Net that gives every pixel of an image a number in (0, 1): how much of it stays."""
 
 from itertools import pairwise
 
@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from unskew.core.errors import UserError
 from unskew.nn import share_statistics
 
-OPEN = 3.0  # start of the last bias: sigmoid(3) = 0.95 of the image stays
+OPEN = 3.0  # initial value of the last bias: sigmoid(3) = 0.95 of the image stays
 
 
 class Mask(nn.Module):
-    """Five convolutions of stride 2 down, five of bilinear steps up, with skips; one channel, sigmoid."""
+    """Up to five convolutions of stride 2 down, as many with bilinear steps up, skip connections; one channel, sigmoid."""
 
     def __init__(self, shape: tuple[int, ...], channels: tuple[int, ...]) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class Mask(nn.Module):
         steps = max(1, min(len(channels), min(shape[1:]).bit_length() - 1))  # down to one pixel at most
         sizes = [shape[0], *channels[:steps]]
         self.down = nn.ModuleList(_block(a, b, stride=2) for a, b in pairwise(sizes))
-        widths = [max(size, 16) for size in reversed(sizes[:-1])]  # on the way up, each level as wide as its twin below
+        widths = [max(size, 16) for size in reversed(sizes[:-1])]  # on the way up, each level is as wide as its counterpart
         inputs = [sizes[-1], *(w + skip for w, skip in zip(widths, reversed(sizes[1:-1]), strict=False))]
         self.up = nn.ModuleList(_block(a, b) for a, b in zip(inputs, widths, strict=True))
         self.last = nn.Conv2d(widths[-1] + shape[0], 1, 3, padding=1)

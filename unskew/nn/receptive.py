@@ -1,9 +1,9 @@
-r"""How much of the input one place of a feature map can see, from the network's own modules.
+r"""How much of the input one position of a feature map sees, computed from the network's modules.
 
 .. math::  r_{k+1} = r_k + (d_k (s_k - 1))\, j_k, \qquad j_{k+1} = j_k \cdot \text{stride}_k
 
-r is the receptive field, j the distance between two neighbouring places, s and d kernel size and dilation; where ways meet, the widest
-counts.
+r is the receptive field, j the distance between neighbouring positions, s and d kernel size and dilation; where paths meet, the
+widest counts.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ WHOLE = (nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d, nn.Fl
 
 
 class _Leaves(fx.Tracer):
-    """Modules without children are not looked into: theirs is the size that counts."""
+    """Does not trace into modules without children: their sizes are what counts."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return not list(m.children())
@@ -38,7 +38,7 @@ def receptive_field(network: nn.Module) -> tuple[int, ...]:
         if node.op == "call_module":
             module = modules[str(node.target)]
             if isinstance(module, WHOLE):
-                continue  # from here on everything is seen
+                continue  # everything after sees the whole input
             if isinstance(module, SLIDING):
                 sizes, strides = _each(module, "kernel_size"), _each(module, "stride")
                 dilations = _each(module, "dilation") if hasattr(module, "dilation") else (1,) * len(sizes)

@@ -1,4 +1,4 @@
-"""Weights from a file, opened without running anything in it."""
+"""Weights from a file, opened without running any code in it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from unskew.core.errors import UserError
 
-MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, what torchvision's weights expect
+MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as torchvision's weights expect
 _wanted = True
 
 
 class ImageNetScale(nn.Module):
-    """Inputs (..., 3, height, width) scaled by ImageNet's mean and deviation; nothing of it is in the state dict."""
+    """Inputs (..., 3, height, width) scaled by ImageNet's mean and standard deviation; adds nothing to the state dict."""
 
     mean: Tensor
     deviation: Tensor
@@ -30,19 +30,18 @@ class ImageNetScale(nn.Module):
 
 
 def input_scale(normalise: str, weights: str, channels: int) -> nn.Module:
-    """What `model.normalise` asks for: auto scales if there are weights to serve."""
+    """The scaling that `model.normalise` asks for; auto scales if there are weights."""
     if weights and channels != 3:
-        raise UserError(f"model.weights are for three channels, inputs have {channels}")
+        raise UserError(f"model.weights needs inputs of three channels, got {channels}")
     wanted = normalise == "imagenet" or (normalise == "auto" and bool(weights))
     if wanted and channels != 3:
-        raise UserError(f"model.normalise=imagenet is for three channels, inputs have {channels}")
+        raise UserError(f"model.normalise=imagenet needs inputs of three channels, got {channels}")
     return ImageNetScale() if wanted else nn.Identity()
 
 
 @contextmanager
 def without_first_weights() -> Iterator[None]:
-    """Inside, networks are built without the weights that they would start from: those of a finished run follow, and the file
-    of the first ones may be gone."""
+    """Inside, networks are built without their initial weights: a finished run's weights follow, and the file may be gone."""
     global _wanted
     before, _wanted = _wanted, False
     try:
@@ -52,9 +51,9 @@ def without_first_weights() -> Iterator[None]:
 
 
 def load_weights(network: nn.Module, find: Callable[[], Path], head: str, rename: tuple[str, str] = ("", "")) -> None:
-    """Load a state dict strictly. A head for another number of classes is left as it was started.
+    """Load a state dict strictly. A head for another number of classes keeps its initial values.
 
-    `rename` says which beginning of the file's names stands for which of the network's.
+    `rename` maps a prefix of the file's names to a prefix of the network's.
     """
     if not _wanted:
         return
@@ -66,36 +65,38 @@ def load_weights(network: nn.Module, find: Callable[[], Path], head: str, rename
         if name in own and own[name].shape != state[name].shape:
             state[name] = own[name]
     missing, surplus = sorted(set(own) - set(state)), sorted(set(state) - set(own))
-    # Files saved before torch counted batches lack this, and nothing depends on it.
+    # Files saved before torch counted batches lack this; nothing depends on it.
     missing = [n for n in missing if not n.endswith("num_batches_tracked")]
     if missing or surplus:
         raise UserError(
-            f"{path}: weights of another network: {_some(missing)} missing, {_some(surplus)} not known; the keys are torchvision's"
+            f"{path}: weights of another network: missing {_some(missing)}; unknown {_some(surplus)}; "
+            "the keys must be torchvision's"
         )
     wrong = [n for n in state if own[n].shape != state[n].shape]
     if wrong:
         n = wrong[0]
         raise UserError(
-            f"{path}: {n} has shape {tuple(state[n].shape)}, the network's is {tuple(own[n].shape)}; see model.depth and model.width"
+            f"{path}: {n} has shape {tuple(state[n].shape)}, but the network needs {tuple(own[n].shape)}; "
+            "check model.depth and model.width"
         )
     network.load_state_dict(state, strict=False)
 
 
 def read_state(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise UserError(f"no weights at {path}; name a .pth or .safetensors file of a state dict")
+        raise UserError(f"no weights at {path}; name a .pth or .safetensors state-dict file")
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
             return dict(load_file(path))
-        found = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # each reader has its own errors for a file that is not what it says
-        raise UserError(f"{path}: not a state dict that can be opened safely ({_reason(error)})") from None
-    found = found.get("state_dict", found) if isinstance(found, dict) else found
-    if not isinstance(found, dict) or not all(isinstance(k, str) and isinstance(v, torch.Tensor) for k, v in found.items()):
-        raise UserError(f"{path}: holds no state dict")
-    return found
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # each reader raises its own errors for a file of another format
+        raise UserError(f"{path} is not a state dict that can be opened safely ({_reason(error)})") from None
+    state = state.get("state_dict", state) if isinstance(state, dict) else state
+    if not isinstance(state, dict) or not all(isinstance(k, str) and isinstance(v, torch.Tensor) for k, v in state.items()):
+        raise UserError(f"{path} does not hold a state dict")
+    return state
 
 
 def _reason(error: Exception) -> str:

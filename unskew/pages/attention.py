@@ -4,9 +4,10 @@ r"""Where a network looks: Grad-CAM, for aligned and conflicting samples side by
     \alpha_k = \frac{1}{HW} \sum_{ij} \frac{\partial z_c}{\partial A^k_{ij}}, \qquad
     L = \max\Big(0, \sum_k \alpha_k A^k\Big)
 
-A is the last layer that still has places, z_c the logit of the class that the network says.
+A is the last layer with spatial positions, z_c the logit of the predicted class.
 
-Source: Selvaraju et al., "Grad-CAM", ICCV 2017; class activation maps in Bahng et al., ICML 2020, and Ahn and Yun, ICLR 2022 submission.
+Source: Selvaraju et al., "Grad-CAM", ICCV 2017; class activation maps in Bahng et al., ICML 2020, and in the PGD
+submission, ICLR 2022.
 """
 
 from typing import Any
@@ -27,28 +28,28 @@ WARM = (0.87, 0.43, 0.34)
 
 
 def activation_map(model: Model, x: Tensor, layer: str, target: Tensor) -> Tensor:
-    """(n, h, w) of the layer's size, from 0 to 1 in each image; 0 everywhere if nothing speaks for the class."""
+    """(n, h, w) at the layer's resolution, scaled to [0, 1] in each image; 0 everywhere if nothing supports the class."""
     with torch.enable_grad():
         maps = model.features(x, layer).detach().requires_grad_(True)
-        said = model.after(maps, layer).gather(1, target[:, None]).sum()
-        (gradient,) = torch.autograd.grad(said, maps)
-    seen = (gradient.mean((2, 3), keepdim=True) * maps).sum(1).clamp(min=0).detach()
-    return seen / seen.amax((1, 2), keepdim=True).clamp(min=1e-12)
+        logit = model.after(maps, layer).gather(1, target[:, None]).sum()
+        (gradient,) = torch.autograd.grad(logit, maps)
+    heat = (gradient.mean((2, 3), keepdim=True) * maps).sum(1).clamp(min=0).detach()
+    return heat / heat.amax((1, 2), keepdim=True).clamp(min=1e-12)
 
 
 def last_with_places(model: Model, x: Tensor) -> str:
-    """The last layer whose output is a map of more than one place; empty if there is none."""
-    found = ""
+    """The last layer whose output is a map with more than one position; empty if there is none."""
+    last = ""
     with torch.no_grad():
         for layer in model.layers:
             h = model.features(x[:1], layer)
             if h.ndim == 4 and min(h.shape[2:]) > 1:
-                found = layer
-    return found
+                last = layer
+    return last
 
 
 def looks(run: Run, found: Evaluation) -> dict[str, Any]:
-    """Pictures of samples with the map laid over them; empty where there is nothing to show."""
+    """Pictures of samples with the map laid over them; empty if there is nothing to show."""
     data = found.data
     if len(data.shape) != 3 or data.multi_label or not data.bias_names:
         return {}
@@ -70,15 +71,15 @@ def looks(run: Run, found: Evaluation) -> dict[str, Any]:
             layer = last_with_places(model, x)
             if not layer:
                 return {}
-        said = logits.argmax(1)
-        seen = activation_map(model, x, layer, said)
+        guess = logits.argmax(1)
+        heat = activation_map(model, x, layer, guess)
         raw = data.inputs.rows(index)[0]
         shown[kind] = [
             {
                 "picture": picture(raw[k]),
-                "map": picture(overlay(raw[k], seen[k])),
+                "map": picture(overlay(raw[k], heat[k])),
                 "class": data.classes[int(data.y[index[k]])],
-                "said": data.classes[int(said[k])],
+                "said": data.classes[int(guess[k])],
             }
             for k in range(len(index))
         ]
@@ -86,7 +87,7 @@ def looks(run: Run, found: Evaluation) -> dict[str, Any]:
 
 
 def overlay(pixels: Tensor, seen: Tensor) -> Tensor:
-    """The picture in grey with warmth where the map is high. Bytes (C, H, W) and a map (h, w) give bytes (3, H, W)."""
+    """The picture in grey, tinted red where the map is high. Bytes (C, H, W) and a map (h, w) give bytes (3, H, W)."""
     grey = pixels.float().mean(0, keepdim=True) / 255
     large = F.interpolate(seen[None, None].float(), size=grey.shape[1:], mode="bilinear", align_corners=False)[0]
     warm = torch.tensor(WARM)[:, None, None]
@@ -95,7 +96,7 @@ def overlay(pixels: Tensor, seen: Tensor) -> Tensor:
 
 
 def _samples(data: DataSet, rows: Tensor) -> dict[str, Tensor]:
-    """Rows judged, aligned and conflicting by the first bias column, spread over the split."""
+    """Aligned and conflicting judged rows, by the first bias column, spread over the split."""
     tables, _ = data.aligned()
     if tables is None or data.inputs.rows(rows[:1])[0].dtype != torch.uint8:
         return {}

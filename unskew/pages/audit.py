@@ -1,4 +1,4 @@
-"""The audit's page: the same style and rules as the report's."""
+"""The page of an audit, in the style of the report."""
 
 from markupsafe import Markup
 
@@ -11,12 +11,12 @@ MOST_CLASSES = 40  # columns of the heat map
 
 def render_audit(audit: Audit) -> str:
     """The page of an audit."""
-    found = audit.json()
-    top = found["representations"][:12]
+    content = audit.json()
+    top = content["representations"][:12]
     return environment().get_template("audit.html").render(
-        found=found,
+        audit=content,
         style=style(),
         classes=list(top[0]["per_class"])[:MOST_CLASSES] if top else [],
         top=top,
-        chart=Markup(charts.ranking(found["representations"])),
+        chart=Markup(charts.ranking(content["representations"])),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a bench found: mean and spread over seeds beside the published ones, cost beside the baseline's; table files and a page."""
+"""The report of a bench: mean and spread over seeds beside the published ones, and costs; as table files and a page."""
 
 import dataclasses
 import math
@@ -32,11 +32,11 @@ def report(
     commands: list[str],
     failed: list[str],
 ) -> BenchReport:
-    """Write results.parquet, .csv, .tex, report.html and report.json from the results that are there."""
-    results = {t.id: made for t in tasks if (made := read_result(out / "results" / f"{t.id}.json")) is not None}
+    """Write results.parquet, .csv, .tex, report.html and report.json from the results so far."""
+    results = {t.id: result for t in tasks if (result := read_result(out / "results" / f"{t.id}.json")) is not None}
     frame = summary(suite, tasks, results, published)
     runs = [t for t in tasks if not t.shared]
-    found = BenchReport(
+    outcome = BenchReport(
         suite=suite.name,
         title=suite.table.get("title", suite.name),
         scale=scale,
@@ -58,12 +58,12 @@ def report(
         frame.write_parquet(part)
     write_text(out / "results.csv", frame.write_csv())
     write_text(out / "results.tex", latex(frame))
-    about = without(found.json(), ("page", "failed"))
-    write_json(out / "report.json", about)
+    content = without(outcome.json(), ("page", "failed"))
+    write_json(out / "report.json", content)
     template = environment().get_template("bench.html")
-    page = template.render(found=about, blocks=_blocks(frame), style=Markup(style()), number=number, with_spread=_with_spread)
-    write_text(found.page, page)
-    return found
+    page = template.render(report=content, blocks=_blocks(frame), style=Markup(style()), number=number, with_spread=_with_spread)
+    write_text(outcome.page, page)
+    return outcome
 
 
 def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]], published: pl.DataFrame | None) -> pl.DataFrame:
@@ -73,7 +73,7 @@ def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]],
         if not task.shared:
             groups.setdefault((task.data, task.at, task.name), []).append(task)
     costs = {key: [c for t in group if (c := _cost(t, results)) is not None] for key, group in groups.items()}
-    seconds = {key: _mean(found) for key, found in costs.items()}
+    seconds = {key: _mean(values) for key, values in costs.items()}
     rows = []
     for (data, at, name), group in groups.items():
         base = seconds.get((data, at, str(suite.table.get("baseline", "erm"))), math.nan)
@@ -96,11 +96,11 @@ def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]],
 
 
 def _cost(task: Task, results: dict[str, dict[str, Any]]) -> float | None:
-    """Seconds of a run and of the shared runs that it used; none if one of them was interrupted, for its time is not known in whole."""
+    """Seconds of a run and of the shared runs that it used; None if one was interrupted, because its total time is not known."""
     used = [results.get(name) for name in (task.id, *task.needs)]
-    if any(found is None or found.get("resumed") for found in used):
+    if any(result is None or result.get("resumed") for result in used):
         return None
-    return float(sum(found["seconds"] for found in used if found is not None))
+    return float(sum(result["seconds"] for result in used if result is not None))
 
 
 def _mean(values: list[float]) -> float:
@@ -117,17 +117,17 @@ def _published(
     wanted = {
         "method": method["published"], "dataset": entry.get("published", data), "bias_setting": setting, "metric": metric,
     }  # fmt: skip
-    found = table.filter(*(pl.col(k) == v for k, v in wanted.items()))
-    if found.is_empty():
+    rows = table.filter(*(pl.col(k) == v for k, v in wanted.items()))
+    if rows.is_empty():
         return math.nan, math.nan
-    share = "%" not in metric and figure != COST and not is_number(figure) and float(found["mean"][0]) <= 1
+    share = "%" not in metric and figure != COST and not is_number(figure) and float(rows["mean"][0]) <= 1
     scale = 100.0 if share else 1.0
-    spread = found["std"][0] if "std" in found.columns else None
-    return scale * float(found["mean"][0]), math.nan if spread is None else scale * float(spread)
+    spread = rows["std"][0] if "std" in rows.columns else None
+    return scale * float(rows["mean"][0]), math.nan if spread is None else scale * float(spread)
 
 
 def latex(frame: pl.DataFrame) -> str:
-    """A tabular: methods down, settings and figures across; what was published stands in brackets."""
+    """A tabular: methods down, settings and figures across, published values in brackets."""
     places = list(dict.fromkeys(zip(frame["data"], frame["at"], frame["figure"], strict=True)))
     cells = {(r["method"], r["data"], r["at"], r["figure"]): r for r in frame.to_dicts()}
     head = " & ".join(["method", *(_escaped(" ".join(filter(None, place))) for place in places)])
@@ -146,7 +146,7 @@ def latex(frame: pl.DataFrame) -> str:
 
 
 def number(figure: str, value: float) -> str:
-    """Shares in per cent and costs have two digits; counts are whole; beta and scores, which may be far below 1, have three that count."""
+    """Shares in per cent and costs with two decimals; counts as whole numbers; beta and scores with three significant digits."""
     if is_number(figure):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return f"{value:.2f}"
@@ -175,7 +175,7 @@ def _blocks(frame: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def table_text(found: BenchReport) -> str:
-    """The same for a terminal."""
+    """The report as text for a terminal."""
     lines = [f"{found.title}, scale {found.scale}: {found.done} of {found.runs} runs"]
     rows = [dataclasses.asdict(row) for row in found.table]
     wide = {key: max([width, *(len(r[key]) for r in rows)]) for key, width in (("method", 16), ("figure", 11))}
@@ -193,7 +193,7 @@ def table_text(found: BenchReport) -> str:
         cost = "–" if r["cost"] is None else f"{r['cost']:.2f}"
         lines.append(f"{r['method']:{wide['method']}} {r['figure']:{wide['figure']}} {ours:>16} {theirs:>16} {gap:>11} {cost:>6}")
     if found.resumed:
-        lines += ["", f"Not in the costs, as they were interrupted: {', '.join(found.resumed)}"]
+        lines += ["", f"Interrupted, so not in the costs: {', '.join(found.resumed)}"]
     return "\n".join([*lines, *(["", *found.notes] if found.notes else [])])
 
 

@@ -1,4 +1,4 @@
-"""What a bench shows while it runs: on a terminal a table that fills, with the time left; off it a line per finished run."""
+"""Progress of a bench: on a terminal a live table with the time left, elsewhere a line per finished run."""
 
 import statistics
 import sys
@@ -12,11 +12,11 @@ from unskew.suites.reader import Task, is_number, shown
 
 
 class Board:
-    """Told of every run that starts and ends. `workers` run side by side."""
+    """Keeps track of every run that starts and ends; `workers` run side by side."""
 
     def __init__(self, tasks: list[Task], workers: int) -> None:
         self.tasks, self.workers = tasks, max(workers, 1)
-        self.begun: dict[str, float] = {}  # running now: id -> when
+        self.begun: dict[str, float] = {}  # running now: id -> start time
         self.took: dict[str, tuple[Task, float]] = {}
         self.figures: dict[str, str] = {}
 
@@ -44,7 +44,7 @@ class Board:
             progress.say(f"{text} ({self.headline()})")
 
     def seconds_left(self) -> float | None:
-        """What is left at the pace of the runs behind: of the same method if there was one, else of all. None before the first."""
+        """An estimate from finished runs of the same method, or of all if there are none; None before the first."""
         if not self.took:
             return None
         overall = statistics.mean(s for _, s in self.took.values())
@@ -77,7 +77,7 @@ class Board:
         return table
 
     def _in_view(self, rows: int = 30) -> list[Task]:
-        """All runs if they fit a screen; otherwise those around the first that runs."""
+        """All runs if they fit the screen, otherwise those around the first unfinished one."""
         first = next((k for k, t in enumerate(self.tasks) if t.id not in self.took), len(self.tasks))
         start = max(0, min(first - rows // 2, len(self.tasks) - rows))
         return self.tasks[start : start + rows]

@@ -1,4 +1,4 @@
-"""Charts drawn by Vega-Altair and rendered to SVG here and now: the page needs no script and no network."""
+"""Charts drawn by Vega-Altair and rendered to SVG, so that the page needs no script and no network."""
 
 import math
 from typing import Any
@@ -37,7 +37,7 @@ def curves(runs: list[dict[str, Any]], kind: str) -> str:
     if len({r["step"] for r in rows}) < 2:
         return ""
     title = "loss" if kind == "train" else "accuracy"
-    # Browsers set names wider than the renderer expects: long ones get a line each, and short ones room.
+    # Browsers set text wider than the renderer expects: give long names a line each, and short ones room.
     columns = 1 if max(len(r["series"]) for r in rows) > 24 else 2
     legend = alt.Legend(orient="top", columns=columns, columnPadding=40, labelLimit=400)
     y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=False))
@@ -60,10 +60,17 @@ def plane_points(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         leak = run["metrics"].get("leakage")
         if not leak:
             continue
-        for level, found in [(0.0, leak), *((r["noise"], r) for r in leak.get("randomisation", []))]:
-            low, high = found["intervals"]["amplification"]
+        for level, leakage in [(0.0, leak), *((r["noise"], r) for r in leak.get("randomisation", []))]:
+            low, high = leakage["intervals"]["amplification"]
             points.append(
-                {"run": run["name"], "noise": level, "f1": found["f1"], "delta": found["amplification"], "low": low, "high": high}
+                {
+                    "run": run["name"],
+                    "noise": level,
+                    "f1": leakage["f1"],
+                    "delta": leakage["amplification"],
+                    "low": low,
+                    "high": high,
+                }
             )
     return points
 
@@ -88,7 +95,7 @@ def plane(points: list[dict[str, Any]]) -> str:
 
 
 def ranking(representations: list[dict[str, Any]]) -> str:
-    """Bias of every representation with its interval; the mark at chance level."""
+    """Bias of every representation with its interval, coloured by verdict."""
     import altair as alt
 
     rows = [
@@ -118,7 +125,7 @@ def ranking(representations: list[dict[str, Any]]) -> str:
         ),
     )
     spans = base.mark_rule(strokeWidth=2, color="#1d2730").encode(x="low:Q", x2="high:Q")
-    # Browsers set names wider than the renderer expects: leave them room.
+    # Browsers set text wider than the renderer expects: leave room for names.
     return svg((bars + spans).properties(padding={"left": 40, "right": 10, "top": 5, "bottom": 5}))
 
 

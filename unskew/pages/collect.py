@@ -1,4 +1,4 @@
-"""What a page says about a run, as plain data: the JSON first, the HTML is a view of it."""
+"""What a page says about a run, as plain data: the JSON file holds it, the HTML shows it."""
 
 import math
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from unskew.pages.attention import looks
 from unskew.records import Estimate, Evaluation, Groups, Run
 from unskew.training.finished import trained_method
 
-FEW = 10  # rows with a label below which its F1 is marked
-PICTURES = 12  # of each kind in a gallery
+FEW = 10  # an F1 over fewer rows with the label is marked
+PICTURES = 12  # in a gallery, of each kind
 MOST_COLUMNS = 40  # of a heat map
-OF_SETS = ("plain", "group_mean", "worst_group")  # what the others say is about one class per row
+OF_SETS = ("plain", "group_mean", "worst_group")  # averages of a multi-label task; the others need one class per row
 
 
 def short_names(runs: Sequence[Run]) -> list[str]:
-    """The shortest ends of the runs' paths that tell them apart."""
+    """The shortest path endings that tell the runs apart."""
     parts = [run.path.absolute().parts for run in runs]
     for depth in range(1, max(map(len, parts)) + 1):
         names = ["/".join(p[-depth:]) for p in parts]
@@ -32,7 +32,7 @@ def short_names(runs: Sequence[Run]) -> list[str]:
 
 
 def collect(run: Run, found: Evaluation) -> dict[str, Any]:
-    """A run and its judgement, as the page and its JSON have them."""
+    """A run and its evaluation, as shown on the page and stored in its JSON."""
     cfg, metrics = run.config, found.json()
     return {
         "verdict": verdict(found.groups, found.data.multi_label) + leakage_verdict(metrics.get("leakage")),
@@ -66,25 +66,25 @@ def collect(run: Run, found: Evaluation) -> dict[str, Any]:
 
 
 def leakage_verdict(leak: dict[str, Any] | None) -> str:
-    """What attackers found, in a sentence behind the verdict."""
+    """What attackers found, as a sentence that follows the verdict."""
     if not leak:
         return ""
     low, high = leak["intervals"]["amplification"]
     name = leak.get("bias", "the bias")
-    figures = f"{100 * leak['amplification']:.1f} points beyond labels as often wrong, 95 % interval {100 * low:.1f} to {100 * high:.1f}"
+    points, interval = f"{100 * leak['amplification']:.1f} points", f"95 % interval {100 * low:.1f} to {100 * high:.1f}"
     if low > 0:
-        return f" It amplifies {name}: its logits tell {figures}."
+        return f" It amplifies {name}: its logits leak {points} more than labels that are wrong as often ({interval})."
     if high < 0:
-        return f" It tells less of {name} than its labels: {figures}."
-    return f" No sign that it amplifies {name}: {figures}."
+        return f" It leaks less of {name} than labels that are wrong as often: amplification {points} ({interval})."
+    return f" No sign that it amplifies {name}: amplification {points} ({interval})."
 
 
 def leakage_notes(leak: dict[str, Any]) -> list[str]:
-    """What a reader of one column's leakage must know."""
+    """How one column's leakage was measured, where that matters."""
     notes = [leak["note"]] if leak.get("note") else []
     if leak.get("alpha"):
         notes.append(
-            f"attacked on {leak['rows']} rows in which no label has one value over {leak['reached']:.3g} times as often as another"
+            f"attacked on {leak['rows']} rows; no label has one bias value over {leak['reached']:.3g} times as often as another"
         )
     return notes
 
@@ -93,14 +93,14 @@ def label_table(found: Evaluation) -> list[dict[str, Any]]:
     """Labels of a multi-label task, those whose F1 differs most between the values of a bias first."""
     rows = []
     for row in found.label_figures.per_label if found.label_figures is not None else []:
-        # A cell of a few rows differs by luck: it is shown, but decides no order.
+        # Cells of a few rows differ by chance: they are shown, but do not affect the order.
         known = [[c["f1"] for c in cells.values() if c["n"] >= FEW] for cells in row.get("by_bias", {}).values()]
         rows.append({**row, "gap": max((max(f) - min(f) for f in known if len(f) > 1), default=math.nan)})
     return sorted(rows, key=lambda r: (math.isnan(r["gap"]), -r["gap"] if not math.isnan(r["gap"]) else 0.0))
 
 
 def mask_pictures(run: Run, found: Evaluation) -> dict[str, Any]:
-    """What a method with a mask at the image leaves of some samples, before and after, and how open the mask is on the mean."""
+    """Some samples before and after a mask at the image, and the mean of the mask."""
     if run.config["config"]["method"].get("at") != "image":
         return {}
     method, data = trained_method(run), found.data
@@ -130,7 +130,7 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def verdict(groups: Groups, multi_label: bool = False) -> str:
-    """One sentence: does the model take the shortcut, and by how much."""
+    """One sentence: does the model take the shortcut, and by how much?"""
     right = f"{percent(groups.plain.value)} of the {'labels' if multi_label else 'rows'} are right"
     names = " and ".join(groups.bias_names)
     if multi_label:
@@ -206,7 +206,7 @@ def gallery(found: Evaluation) -> dict[str, Any]:
     out: dict[str, Any] = {"kind": kind, "reason": ""}
     for name, mask in (("wrong", guess != truth), ("right", guess == truth)):
         places = (mask & shown).nonzero().flatten()
-        places = places[sure[places].argsort(descending=True)]  # the surest errors tell most
+        places = places[sure[places].argsort(descending=True)]  # the most confident ones first
         places = _spread(places, truth[places], PICTURES)
         rows = found.rows[places]
         out[name] = [

@@ -1,4 +1,4 @@
-"""The page: Jinja with everything escaped, style inside, no script, no address outside the file."""
+"""The report page: Jinja with everything escaped, inline style, no script, no external address."""
 
 import math
 import shlex
@@ -25,12 +25,12 @@ MEANING = {
 
 
 def environment() -> Environment:
-    """The templates, everything escaped, an unknown name an error."""
-    made = Environment(
+    """The templates; everything is escaped, and an unknown name is an error."""
+    templates = Environment(
         loader=PackageLoader("unskew.pages", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    made.filters |= {"percent": _percent, "shade": shade, "warmth": warmth, "command": _command}
-    return made
+    templates.filters |= {"percent": _percent, "shade": shade, "warmth": warmth, "command": _command}
+    return templates
 
 
 def style() -> Markup:
@@ -39,7 +39,7 @@ def style() -> Markup:
 
 def render(content: dict[str, Any]) -> str:
     runs = content["runs"]
-    sets = all(run["data"]["multi_label"] for run in runs)  # most averages speak of one class per row
+    sets = all(run["data"]["multi_label"] for run in runs)  # most averages need one class per row
     return environment().get_template("report.html").render(
         runs=runs,
         version=content["unskew"],
@@ -52,7 +52,7 @@ def render(content: dict[str, Any]) -> str:
         accuracy=Markup(charts.curves(runs, "val")),
         plane_bias=next((run["metrics"]["leakage"].get("bias", "") for run in runs if "leakage" in run["metrics"]), ""),
         plane=Markup(charts.plane(charts.plane_points(runs))),
-        spoilt=[run for run in runs if "corruptions" in run["metrics"]],
+        corrupted=[run for run in runs if "corruptions" in run["metrics"]],
         gain=Markup(charts.gain(runs)),
         audit=content.get("audit"),
         shortcuts=Markup(charts.ranking(content["audit"]["representations"][:12])) if content.get("audit") else "",
@@ -70,7 +70,7 @@ def _command(text: str | list[str]) -> str:
 
 
 def shade(value: float | None) -> str:
-    """Background of a heat-map cell: from brick (0) over sand to teal (1), dark text on all of them."""
+    """Background of a heat-map cell: from brick (0) through sand to teal (1), all readable with dark text."""
     if value is None or math.isnan(value):
         return "background:#f1f3f5"
     low, middle, high = (222, 110, 86), (246, 226, 183), (98, 178, 165)
@@ -80,7 +80,7 @@ def shade(value: float | None) -> str:
 
 
 def warmth(value: float | None) -> str:
-    """Background of a share that is better low: white (0) to brick (1)."""
+    """Background of a share where lower is better: white (0) to brick (1)."""
     if value is None or math.isnan(value):
         return "background:#f1f3f5"
     t = min(max(value, 0.0), 1.0)

@@ -1,4 +1,4 @@
-"""The page of a repair: what was kept, what it did to the groups and to the bias, and the samples at both ends."""
+"""The page of a repair: what was kept, how groups and bias changed, and the samples with the highest and lowest scores."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,17 +14,17 @@ from unskew.pages.html import environment, style
 from unskew.records import BiasShares, Composition, Measured, Repaired
 from unskew.repairs._contract import Outcome
 
-PICTURES = 6  # of each end and class
+PICTURES = 6  # of each class, at each end
 CLASSES = 12
-POINTS = 4000  # of the loss-entropy picture
+POINTS = 4000  # in the loss-entropy chart
 MOST_VALUES = 40
 SHORTCUT = 0.1  # a bias worth removing
-LEAST_GAIN = 0.2  # of it that a repair should remove
-LEAST_SHARE = 0.2  # of a class's share of the rows that should stay
+LEAST_GAIN = 0.2  # share of that bias which a repair should remove
+LEAST_SHARE = 0.2  # part of a class's share of the rows that should stay
 
 
 def composition(data: DataSet, outcome: Outcome) -> Composition:
-    """Share of every (class, bias value) pair before and after, one table per bias column; of the classes if there is none."""
+    """The share of every (class, bias value) pair before and after, one table per bias column, and of every class."""
     weight = outcome.weight.double()
     plain = torch.ones_like(weight)
     classes = list(data.classes)
@@ -74,7 +74,7 @@ class RepairPage:
     def render(self) -> str:
         template = environment().get_template("repair.html")
         return template.render(
-            found={**plain(self.found.json()), "gallery": self.gallery},
+            repair={**plain(self.found.json()), "gallery": self.gallery},
             style=style(),
             histogram=Markup(histogram(self.outcome.score)),
             plane=Markup(plane(self.outcome)),
@@ -84,14 +84,14 @@ class RepairPage:
 def verdict(kept: int, rows: int, first: Measured, groups: Composition) -> str:
     """The repair in one sentence."""
     before, after = first.before.bias, first.after.bias
-    told = f"{kept} of {rows} rows kept"
+    sentence = f"{kept} of {rows} rows kept"
     if before is None or after is None:
-        return f"{told}; the bias of {first.name} could not be measured: {first.before.reason or first.after.reason}."
+        return f"{sentence}; the bias of {first.name} could not be measured: {first.before.reason or first.after.reason}."
     shares = [f"{100 * max(value, 0):.0f} %" for value in (before, after)]
-    told += f"; {shares[0]} of the label could be read from {first.name} before, {shares[1]} after."
+    sentence += f"; {shares[0]} of the label could be read from {first.name} before, {shares[1]} after."
     if before >= SHORTCUT and after > (1 - LEAST_GAIN) * before:
-        told += " That is hardly less: this repair does not remove the shortcut."
-    return told + "".join(f" {sentence}" for sentence in _lost(groups))
+        sentence += " That is hardly less: this repair does not remove the shortcut."
+    return sentence + "".join(f" {warning}" for warning in _lost(groups))
 
 
 def _lost(groups: Composition) -> list[str]:
@@ -100,8 +100,8 @@ def _lost(groups: Composition) -> list[str]:
     lost = [name for name, before, after in shares if before > 0 and after < LEAST_SHARE * before]
     if not lost:
         return []
-    named = ", ".join(lost[:5]) + (" and others" if len(lost) > 5 else "")
-    return [f"Little is left of {'class' if len(lost) == 1 else 'classes'} {named}: under a fifth of the share before."]
+    names = ", ".join(lost[:5]) + (" and others" if len(lost) > 5 else "")
+    return [f"Little is left of {'class' if len(lost) == 1 else 'classes'} {names}: under a fifth of the former share."]
 
 
 def histogram(score: torch.Tensor) -> str:

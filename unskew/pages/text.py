@@ -1,4 +1,4 @@
-"""The group table as text for a terminal."""
+"""Results as text for a terminal."""
 
 import math
 from typing import Any
@@ -31,29 +31,29 @@ def group_table(found: Evaluation) -> str:
     for name, leak in leaks.items():
         lines += [leakage_line(name, leak), *_more_leakage(leak)]
     if "corruptions" in metrics:
-        spoilt = metrics["corruptions"]
+        corrupted = metrics["corruptions"]
         lines += ["", "on corrupted images, mean of five strengths:"]
-        lines += [f"{name:17} {percent(kind['mean']):>7}" for name, kind in spoilt["kinds"].items()]
-        lines.append(f"{'mean':17} {percent(spoilt['mean']):>7}")
+        lines += [f"{name:17} {percent(kind['mean']):>7}" for name, kind in corrupted["kinds"].items()]
+        lines.append(f"{'mean':17} {percent(corrupted['mean']):>7}")
     lines += more_figures(metrics)
     selection = metrics["selection"]
     lines += ["", f"selected by {selection['rule']} (step {selection['step']}); {metrics['split']} split"]
     lines += ["", *_matrix(groups)] if len(groups.bias_names) == 1 and len(groups.bias_values[0]) <= 12 else ["", *_rows(groups)]
     small = sum(c.small for c in groups.cells)
     if small and groups.bias_names:
-        lines.append(f"{small} of {len(groups.cells)} groups have fewer than {SMALL_GROUP} rows and do not enter the worst group")
+        lines.append(f"{small} of {len(groups.cells)} groups have fewer than {SMALL_GROUP} rows and do not count for worst_group")
     if groups.without_bias:
         lines.append(f"{groups.without_bias} rows have no bias value and are in no group")
     return "\n".join(lines)
 
 
 def more_figures(metrics: dict[str, Any]) -> list[str]:
-    """What was asked for beside the groups, a line each."""
+    """The answers to other questions, a line each."""
     lines = []
     if "textures" in metrics:
         t = metrics["textures"]
-        told = t["reason"] or f"{percent(t['value'])} [{percent(t['low'])}, {percent(t['high'])}]"
-        lines.append(f"unbiased over {t['clusters']} clusters of {t['representation']}, {t['clusterings']} clusterings: {told}")
+        shown = t["reason"] or f"{percent(t['value'])} [{percent(t['low'])}, {percent(t['high'])}]"
+        lines.append(f"unbiased over {t['clusters']} clusters of {t['representation']}, {t['clusterings']} clusterings: {shown}")
     if "temporal" in metrics:
         t = metrics["temporal"]
         lines.append(f"temporal structure score: {t['value']:.3g} [{t['low']:.3g}, {t['high']:.3g}] over {t['n']} clips")
@@ -69,22 +69,22 @@ def leakage_line(name: str, leak: dict[str, Any]) -> str:
         return f"leakage of {leak['reason']}"
     low, high = leak["intervals"]["amplification"]
     return (
-        f"leakage of {name}: {percent(leak['model'])} from the logits, {percent(leak['dataset_at_f1'])} from labels as often wrong "
-        f"(F1 {percent(leak['f1'])}), {percent(leak['dataset'])} from true labels, chance {percent(leak['chance'])}; amplification "
-        f"{100 * leak['amplification']:.1f} points [{100 * low:.1f}, {100 * high:.1f}]"
+        f"leakage of {name}: {percent(leak['model'])} from the logits, {percent(leak['dataset_at_f1'])} from labels "
+        f"wrong as often (F1 {percent(leak['f1'])}), {percent(leak['dataset'])} from true labels, "
+        f"chance {percent(leak['chance'])}; amplification {100 * leak['amplification']:.1f} points [{100 * low:.1f}, {100 * high:.1f}]"
         + "".join(f"; {note}" for note in leakage_notes(leak))
     )
 
 
 def _more_leakage(leak: dict[str, Any]) -> list[str]:
-    """The lines of noise on the embedding and of calibration, where they were asked for."""
-    told = [(f"  with noise {r['noise']:g} on the embedding", r) for r in leak.get("randomisation", [])]
+    """The lines for noise on the embedding and for calibration, if they were asked for."""
+    parts = [(f"  with noise {r['noise']:g} on the embedding", r) for r in leak.get("randomisation", [])]
     if "rba" in leak:
         c = leak["rba"]
         outside = f"{c['outside_before']} labels outside the margin before, {c['outside_after']} after"
-        told.append((f"  calibrated by each row's true value, which its scores then tell ({outside})", c))
+        parts.append((f"  calibrated by each row's true value, which the scores then reveal ({outside})", c))
     lines = []
-    for words, r in told:
+    for words, r in parts:
         low, high = r["intervals"]["amplification"]
         lines.append(
             f"{words}: F1 {percent(r['f1'])}, amplification {100 * r['amplification']:.1f} points [{100 * low:.1f}, {100 * high:.1f}]"
@@ -93,15 +93,15 @@ def _more_leakage(leak: dict[str, Any]) -> list[str]:
 
 
 def audit_table(found: Audit) -> str:
-    """What an audit found, ranked, and what to do next."""
+    """The findings of an audit, ranked, and what to do next."""
     lines = [found.verdict, "", f"{'representation':24} {'readable':>9}  {'95 % interval':18} {'chance':>8}  verdict"]
     for r in found.findings:
         span = f"{_short(r.low)} to {_short(r.high)} %"
         lines.append(f"{r.name:24} {_short(r.bias):>7} %  {span:18} {_short(r.chance):>6} %  {r.verdict}")
     for c in found.columns:
         leak = c.leakage
-        told = f"leakage {percent(leak.dataset)} (chance {percent(leak.chance)})" if leak else c.leakage_reason
-        lines.append(f"column {c.name}: {told}")
+        shown = f"leakage {percent(leak.dataset)} (chance {percent(leak.chance)})" if leak else c.leakage_reason
+        lines.append(f"column {c.name}: {shown}")
     left = found.left_out
     lines += [f"left out: classes with fewer than five rows: {', '.join(left.classes)}"] if left.classes else []
     lines += [f"left out: {left.unreadable} rows whose file cannot be decoded"] if left.unreadable else []
@@ -144,7 +144,7 @@ def _matrix(groups: Groups) -> list[str]:
 
 
 def _rows(groups: Groups, most: int = 20) -> list[str]:
-    """The groups one a line, lowest accuracy first."""
+    """One line per group, lowest accuracy first."""
     cells = sorted(groups.cells, key=lambda c: c.accuracy)
     lines = [f"{'group':32} {'n':>6} {'accuracy':>9}  95 % interval"]
     for c in cells[:most]:
@@ -152,7 +152,7 @@ def _rows(groups: Groups, most: int = 20) -> list[str]:
         note = "  under 30 rows" if c.small else ""
         lines.append(f"{name:32} {c.n:6} {percent(c.accuracy):>9}  {percent(c.low)} to {percent(c.high)}{note}")
     if len(cells) > most:
-        lines.append(f"… and {len(cells) - most} more in the JSON")
+        lines.append(f"… and {len(cells) - most} more groups in the JSON")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""Networks that predict the bias from features: what lnl, blind_eye, grl and adversarial train against."""
+"""Networks that predict the bias from features, which lnl, blind_eye and grl train against."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ LEVELS = 8  # of a colour channel
 
 
 class LabelHeads(nn.Module):
-    """One small classifier per bias attribute on flattened features. Rows whose value is missing teach nothing."""
+    """One small classifier per bias column on flattened features. Rows without a value are ignored."""
 
     def __init__(self, width: int, sizes: Sequence[int], hidden: Sequence[int]) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ def _mlp(width: int, outputs: int, hidden: Sequence[int]) -> nn.Module:
 
 
 class ColourHeads(nn.Module):
-    """Three small convolutional networks that read each channel's level, place by place, from a feature map."""
+    """Three small convolutional networks that read each channel's level, pixel by pixel, from a feature map."""
 
     def __init__(self, channels: int, facts: Facts) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class ColourHeads(nn.Module):
 
 
 def colour_levels(x: Tensor, mean: Sequence[float] = (), std: Sequence[float] = ()) -> Tensor:
-    """(B, 3, H/2, W/2) codes: the normalisation is undone, every second pixel taken, 256 values cut into 8; -1 where it is 0."""
+    """(B, 3, H/2, W/2) codes: normalisation undone, every second pixel, 256 values cut into 8 levels; -1 where the value is 0."""
     if mean:
         x = x * x.new_tensor(std).view(-1, 1, 1) + x.new_tensor(mean).view(-1, 1, 1)
     value = (x[:, :, ::2, ::2] * 255).round().clamp(0, 255).long()
@@ -74,7 +74,7 @@ def colour_levels(x: Tensor, mean: Sequence[float] = (), std: Sequence[float] = 
 
 
 def make_heads(model: nn.Module, at: str, target: str, facts: Facts, hidden: Sequence[int]) -> nn.Module:
-    """Heads on the named layer; a first pass on zeros tells its shape."""
+    """Heads on the named layer, whose shape a pass on zeros finds."""
     if not isinstance(model, Model):
         raise UserError("this method needs a network with named layers")
     if any(size < 1 for size in hidden):
@@ -88,19 +88,23 @@ def make_heads(model: nn.Module, at: str, target: str, facts: Facts, hidden: Seq
             raise UserError("the method needs a bias column; name one with --bias, or use target=color for images")
         return LabelHeads(int(torch.tensor(shape).prod()), facts.bias_sizes, hidden)
     if len(facts.shape) != 3 or facts.shape[0] != 3 or len(shape) != 3:
-        raise UserError(f"target=color needs colour images and a layer that is a map; {at or 'the last'} gives {tuple(shape)}")
+        raise UserError(
+            f"target=color needs colour images and a layer that is a map; {at or 'the last layer'} has shape {tuple(shape)}"
+        )
     half = tuple(-(-side // 2) for side in facts.shape[1:])
     if tuple(shape[1:]) != half:
-        raise UserError(f"target=color needs a layer of half the image's size, {half}; {at or 'the last'} is {tuple(shape[1:])}")
+        raise UserError(
+            f"target=color needs a layer of half the image's size, {half}; {at or 'the last layer'} has {tuple(shape[1:])}"
+        )
     return ColourHeads(shape[0], facts)
 
 
 def bias_loss(logits: list[Tensor], targets: list[Tensor], weight: Tensor | None = None) -> Tensor:
-    """The sum over attributes (or channels) of the mean cross-entropy over known values, rows with their weight."""
+    """The sum over bias columns (or channels) of the mean weighted cross-entropy over known values."""
     losses = []
     for z, b in zip(logits, targets, strict=True):
         per_place = F.cross_entropy(z, b, ignore_index=-1, reduction="none")
-        # Over the known values of the whole batch, which may be none; a process counts as many times as it has fewer rows.
+        # Average over the known values of the whole batch, possibly none; `share` undoes the averaging over processes.
         known = engine.global_sum((b >= 0).sum().to(z)).clamp(min=1)
         if weight is not None:
             per_place = per_place * weight.view(-1, *[1] * (per_place.ndim - 1))

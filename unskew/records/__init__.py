@@ -1,4 +1,4 @@
-"""The records that travel between stages, and one typed result per verb. Frozen, checked once when made, next to no behaviour."""
+"""The records that pass between stages, and one typed result per verb. Frozen, validated on construction, almost no behaviour."""
 
 from unskew.records.audit import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Finding, Gallery, LeftOut, Step
 from unskew.records.batch import Batch, Facts, Update

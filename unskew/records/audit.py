@@ -20,12 +20,12 @@ class Finding:
     high: float
     chance: float
     chance_high: float
-    verdict: str  # clean, trace, weak, shortcut, strong; readable where the class may rightly show
+    verdict: str  # clean, trace, weak, shortcut, strong; readable where the representation may legitimately show the class
     content: bool
     sentence: str
     per_class: dict[str, float]
     features: int
-    solved: float  # share of the rows whose class it speaks for
+    solved: float  # share of the rows whose class it predicts
     risk: float
     entropy: float
     n: int
@@ -45,7 +45,7 @@ class DatasetLeakage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnFinding:
-    """One bias column: association with the label, and leakage; what cannot be measured says why."""
+    """One bias column: association with the label, and leakage, or the reason why one cannot be measured."""
 
     name: str
     missing: int
@@ -61,7 +61,7 @@ class ColumnFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """What was not measured: rare classes, representations that do not apply, rows that cannot be decoded."""
+    """What was not measured: rare classes, representations that do not apply, unreadable rows."""
 
     classes: list[str]
     representations: dict[str, str]
@@ -70,7 +70,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassGallery:
-    """Thumbnails of one class: the rows that a shortcut solves best, and those that it misleads most."""
+    """Thumbnails of one class: the rows a shortcut predicts best, and those it misleads most."""
 
     name: str
     most: list[str]
@@ -93,7 +93,7 @@ class Gallery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A command that follows from what was found, and why."""
+    """A suggested next command, and why."""
 
     why: str
     command: str
@@ -101,7 +101,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What an audit found, ranked. `scores` has one row per sample, `page` is the path of the HTML page."""
+    """What an audit found, ranked. `scores` has one row per sample; `page` is the path of the HTML page."""
 
     verdict: str
     rows: int
@@ -112,13 +112,13 @@ class Audit:
     next: list[Step]
     seed: int
     command: str
-    data: Mapping[str, Any]  # what the data set says of itself
+    data: Mapping[str, Any]  # the data set's description of itself
     identity: Mapping[str, Any]
     scores: Table
     page: Path
 
     def json(self) -> dict[str, Any]:
-        """The content of audit.json: what the command prints with --json."""
+        """The content of audit.json, and what the command prints with --json."""
         return {
             "identity": dict(self.identity),
             "data": dict(self.data),
@@ -135,7 +135,7 @@ class Audit:
 
     @classmethod
     def of_json(cls, found: Mapping[str, Any], scores: Table, page: Path) -> "Audit":
-        """An audit from the file that it wrote."""
+        """An audit read back from its file."""
         gallery = dict(found["gallery"])
         shown = [ClassGallery(name=c["class"], most=c["most"], least=c["least"]) for c in gallery.pop("classes")]
         columns = [{**c, "leakage": DatasetLeakage(**c["leakage"]) if "leakage" in c else None} for c in found["columns"]]

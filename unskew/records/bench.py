@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One figure of one method on one data set, beside the published one; shares in per cent."""
+    """One figure of one method on one data set, next to the published one; shares in per cent."""
 
     data: str
     at: str
@@ -26,7 +26,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchReport:
-    """All runs of a bench folder, summed up."""
+    """A summary of all runs in a bench folder."""
 
     suite: str
     title: str
@@ -46,7 +46,7 @@ class BenchReport:
     failed: list[str]
 
     def json(self) -> dict[str, Any]:
-        """What the command prints with --json; report.json has the same without `page` and `failed`."""
+        """What the command prints with --json; report.json is the same without `page` and `failed`."""
         same = ("suite", "title", "scale", "commands", "runs", "done", "machine", "commits", "seconds", "resumed", "notes")
         table = {name: getattr(self, name) for name in same}
         rows = [dataclasses.asdict(row) for row in self.table]

@@ -9,7 +9,7 @@ from unskew.records.groups import Estimate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """REPAIR's beta: what a model loses when rows that feed a shortcut are left out, beside as many at random."""
+    """REPAIR's beta: what a model loses when rows that feed a shortcut are left out, compared with as many random rows."""
 
     source: str
     phi: str
@@ -25,7 +25,7 @@ class Dependency:
     command: str
 
     def json(self) -> dict[str, Any]:
-        """The content of dependency.json: what the command prints with --json."""
+        """The content of dependency.json, and what the command prints with --json."""
         same = ("source", "phi", "model", "method", "split", "seed", "beta", "rates", "random", "repaired")
         table = {name: getattr(self, name) for name in same}
         if self.temporal is not None:

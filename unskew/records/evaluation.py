@@ -14,7 +14,7 @@ from unskew.records.table import Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelFigures:
-    """Quality of a task with several labels per row."""
+    """Quality of a multi-label task."""
 
     f1_macro: float
     average_precision: float
@@ -25,21 +25,21 @@ class LabelFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """A judged run: accuracy by group, and the answers to whatever else was asked."""
+    """An evaluated run: accuracy by group, and the answers to other questions."""
 
     run: str
     split: str
-    on: str  # the source judged
+    on: str  # the source it was evaluated on
     selection: Mapping[str, Any]  # the rule that chose the weights, and the step
     labels: Mapping[str, list[str]]  # used in training and for selection
     aligned_rule: str
     groups: Groups  # over all bias columns together
     by_bias: Mapping[str, Groups]  # one bias column at a time, where there are several
-    label_figures: LabelFigures | None  # of a task with several labels per row
+    label_figures: LabelFigures | None  # of a multi-label task
     answers: Mapping[str, Any]  # by the question's key in the JSON
     predictions: Table
-    data: Any  # the DataSet judged
-    rows: Tensor  # sample ids judged
+    data: Any  # the DataSet evaluated
+    rows: Tensor  # sample ids evaluated
 
     @property
     def multi_label(self) -> bool:
@@ -51,28 +51,28 @@ class Evaluation:
         return self.json()
 
     def json(self) -> dict[str, Any]:
-        """The content of metrics-SPLIT.json: what the command prints with --json."""
+        """The content of metrics-SPLIT.json, and what the command prints with --json."""
         about = {name: getattr(self, name) for name in ("run", "split", "on", "selection", "labels", "aligned_rule")}
         several = {"by_bias": {name: g.json() for name, g in self.by_bias.items()}} if self.by_bias else {}
         figures = {} if self.label_figures is None else {n: getattr(self.label_figures, n) for n in LabelFigures.__slots__}
         return {**about, **self.groups.json(), **several, **figures, **self.answers}
 
     def figure(self, name: str) -> float | None:
-        """A number of the JSON by its name: `plain`, or `leakage.model` inside a table; None if it is undefined.
+        """A number in the JSON by its name: `plain`, or `leakage.model` inside a table; None if it is undefined.
 
-        Leakage that was read at another F1 than the model's compares nothing.
+        Leakage measured at an F1 other than the model's is not comparable, and None.
         """
         if name in self.incomparable():
             return None
         table: Any = self.json()
         for part in name.split("."):
             if not isinstance(table, Mapping) or part not in table:
-                raise UserError(f"there is no figure {name!r}{suggest(part, table if isinstance(table, Mapping) else [])}")
+                raise UserError(f"no figure {name!r}{suggest(part, table if isinstance(table, Mapping) else [])}")
             table = table[part]
         return None if table is None else float(table)
 
     def incomparable(self) -> dict[str, str]:
-        """Figures that say nothing here, and why."""
+        """Figures that are not comparable here, and why."""
         note = self.answers.get("leakage", {}).get("note", "")
         return dict.fromkeys(("leakage.amplification", "leakage.dataset_at_f1"), note) if note else {}
 

@@ -16,15 +16,15 @@ AVERAGES = ("plain", "class_balanced", "group_mean", "worst_group", "aligned", "
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One (class, bias) group: how many rows, how many right, and how sure that is."""
+    """One (class, bias) group: rows, correct rows, and the interval of its accuracy."""
 
     y: int  # class code
-    bias: tuple[int, ...]  # code of each bias attribute
+    bias: tuple[int, ...]  # code of each bias column
     n: int
-    correct: float  # rows right; a fraction of a row in a multi-label task
+    correct: float  # correct rows; may be fractional in a multi-label task
     low: float  # 95 % Wilson interval of the accuracy
     high: float
-    aligned: bool | None  # does the bias point to this class in training; None if there is no bias
+    aligned: bool | None  # whether the bias points to this class in training; None without a bias column
 
     @property
     def accuracy(self) -> float:
@@ -51,7 +51,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Accuracy by (class, bias) group. Every average of it has a name of its own."""
+    """Accuracy by (class, bias) group, and its named averages."""
 
     cells: tuple[Cell, ...]
     classes: tuple[str, ...]
@@ -67,9 +67,9 @@ class Groups:
     without_bias: int = 0  # rows left out of the groups because a bias value is missing
 
     def matrix(self, what: str = "accuracy") -> Tensor:
-        """(classes, values of the bias) of one bias attribute: accuracy or n; NaN where a group has no rows."""
+        """(classes, values) of the one bias column: accuracy (NaN where a group has no rows) or n."""
         if len(self.bias_names) != 1:
-            raise ValueError(f"a matrix needs one bias attribute, there are {len(self.bias_names)}")
+            raise ValueError(f"a matrix needs exactly one bias column, got {len(self.bias_names)}")
         fill = math.nan if what == "accuracy" else 0.0
         table = torch.full((len(self.classes), len(self.bias_values[0])), fill, dtype=torch.float64)
         for cell in self.cells:

@@ -60,7 +60,7 @@ class Composition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """What a repair did. `table` has one row per sample, `path` is where it is, `page` the path of the HTML page."""
+    """What a repair did. `table` has one row per sample and is stored at `path`; `page` is the path of the HTML page."""
 
     verdict: str
     kept: int
@@ -70,8 +70,8 @@ class Repaired:
     repair: str
     use: str  # how the weights are meant: loss, chance or keep
     settings: Mapping[str, Any]
-    training: Mapping[str, str]  # settings of the network that was trained for it
-    run: str  # whose network was used
+    training: Mapping[str, str]  # settings of the network trained for it
+    run: str  # the run whose network was used
     seed: int
     measured: list[Measured]
     figures: Mapping[str, Any]  # what else the repair found; its card says what
@@ -87,7 +87,7 @@ class Repaired:
     page: Path
 
     def json(self) -> dict[str, Any]:
-        """The content of the table's .json: what the command prints with --json."""
+        """The content of the table's .json, and what the command prints with --json."""
         same = (
             "kept",
             "rows",
@@ -118,7 +118,7 @@ class Repaired:
 
     @classmethod
     def of_json(cls, found: Mapping[str, Any], table: Table, path: Path, page: Path) -> "Repaired":
-        """A repair from the file that it wrote; what version 0.1 did not write is empty."""
+        """A repair read back from its file; fields that version 0.1 did not write are empty."""
         measured = [Measured(r["name"], Reading(**r["before"]), Reading(**r["after"])) for r in found["representations"]]
         groups = dict(found["groups"])
         shares = [BiasShares(**b) for b in groups.pop("by_bias")]

@@ -36,14 +36,14 @@ class Run:
 
     @property
     def outcome(self) -> dict[str, Any]:
-        """What the training ended with: steps, seconds, selected step, skipped rows."""
+        """How the training ended: steps, seconds, selected step, skipped rows."""
         if not self.finished:
             raise UserError(f"{str(self.path)!r} is not finished: run its unskew train command again to resume")
         loaded: dict[str, Any] = json.loads((self.path / "done.json").read_text(encoding="utf-8"))
         return loaded
 
     def log(self) -> list[dict[str, Any]]:
-        """The lines of log.jsonl, the last one for each step winning (a resumed run may repeat some)."""
+        """The lines of log.jsonl; where a resumed run repeats a step, its last line counts."""
         path = self.path / "log.jsonl"
         if not path.is_file():
             return []

@@ -25,9 +25,9 @@ class Table:
         if "index" not in self.frame.columns:
             raise UserError(f"a table needs the column 'index', got {', '.join(self.frame.columns)}")
         if not self.frame["index"].dtype.is_integer():
-            raise UserError(f"the column 'index' must hold whole numbers, this one holds {self.frame['index'].dtype}")
+            raise UserError(f"the column 'index' must hold whole numbers, but holds {self.frame['index'].dtype}")
         if self.frame["index"].n_unique() != len(self.frame):
-            raise UserError("a table has each sample id once, this one repeats some")
+            raise UserError("the column 'index' repeats some sample ids; each must appear once")
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -45,14 +45,14 @@ class Table:
             width = 0 if series.is_empty() else len(series[0])
             return torch.from_numpy(series.explode().to_numpy().copy()).reshape(len(series), width)
         if not (series.dtype.is_numeric() or series.dtype == pl.Boolean):
-            raise UserError(f"column {name!r} must hold numbers, it holds {series.dtype}")
+            raise UserError(f"column {name!r} must hold numbers, but holds {series.dtype}")
         return torch.from_numpy(series.to_numpy().copy())
 
     def save(self, path: Path) -> None:
         packed = io.BytesIO()
         self.frame.write_parquet(packed, metadata={"unskew": json.dumps(self.made_by)})
         with replacing(path) as part:
-            part.write_bytes(packed.getbuffer())  # a full disk is then an OSError like any other
+            part.write_bytes(packed.getbuffer())  # a full disk then raises an ordinary OSError
 
     @classmethod
     def read(cls, path: Path) -> "Table":

@@ -1,4 +1,4 @@
-"""One file, one repair: from rows to a weight for each of them that any training code can use. Formulas are importable from here."""
+"""One file, one repair: from rows to a weight for each, for any training code. The formulas can be imported from here."""
 
 from unskew.data.table_sampler import sampler
 from unskew.repairs.aflite import aflite

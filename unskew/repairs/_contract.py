@@ -1,6 +1,6 @@
-"""What a file of this folder defines: a repair, from rows to a weight for each of them.
+"""What a file in this folder defines: a repair, from rows to a weight for each.
 
-A repair fetches nothing: features, logits and networks are handed to it by `Work`. Formulas stand beside `apply` as plain functions.
+A repair fetches nothing: `Work` provides features, logits and networks. Formulas are plain functions next to `apply`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,27 +17,27 @@ from unskew.data.dataset import DataSet
 
 
 class Work(Protocol):
-    """The data at hand, and the two things that a repair cannot make by itself: features and a trained network."""
+    """The data, and the two things a repair cannot compute itself: features and a trained network."""
 
     data: DataSet
-    rows: Tensor  # sample ids to judge
+    rows: Tensor  # sample ids to weight
     seed: int
 
     @property
     def state(self) -> Path | None:
-        """Where a long computation may keep what it has, to resume after an interruption."""
+        """A file in which a long computation may save its state, to resume after an interruption."""
         ...
 
     def features(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """(ids, features) of the rows: the named representations side by side; rows that cannot be decoded are left out."""
+        """(ids, features) of the readable rows: the named representations, concatenated."""
         ...
 
     def default_features(self) -> list[str]:
-        """The representation to read when none is named: colour for images, the vector itself for vectors."""
+        """The representations to read if none is named: colour for images, the vector itself for vectors."""
         ...
 
     def network(self, run: str, method: str) -> nn.Module:
-        """The network of a finished run, or one trained now with `method` and the settings at hand."""
+        """The network of a finished run, or one trained now with `method` and the given settings."""
         ...
 
     def layer(self, run: str, method: str) -> tuple[Tensor, Tensor]:
@@ -51,46 +51,46 @@ class Work(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One row per judged sample. A weight of 0 drops the row."""
+    """One entry per weighted sample. Weight 0 drops the row."""
 
     index: Tensor  # (n,) sample ids
     weight: Tensor  # (n,) not negative
-    score: Tensor  # (n,) what the weight was made from; its meaning is on the repair's card
+    score: Tensor  # (n,) what the weight was computed from; the repair's card says what it means
     noisy: Tensor | None = None  # (n,) booleans: the label is probably wrong
-    figures: dict[str, Any] = field(default_factory=dict)  # what else was found, for the file and the page
-    representations: tuple[str, ...] = ()  # that the repair worked on: bias is measured before and after on these
+    figures: dict[str, Any] = field(default_factory=dict)  # other results, for the file and the page
+    representations: tuple[str, ...] = ()  # used by the repair; their bias is measured before and after
 
 
-Use = Literal["loss", "chance", "keep"]  # how weights act: on the loss, as chances of being drawn, or as rows that stay
+Use = Literal["loss", "chance", "keep"]  # weights multiply the loss, are probabilities of being drawn, or mark rows to keep
 
 
 @dataclass(frozen=True)
 class Repair:
-    """A file of this folder, loaded."""
+    """A loaded file of this folder."""
 
     name: str
     config: type  # frozen dataclass of its settings
     apply: Callable[[Work, Any], Outcome]
-    splits: tuple[str, ...]  # whose rows it judges unless told otherwise
+    splits: tuple[str, ...]  # splits whose rows it weights by default
     use: Callable[[Any], Use]  # how its weights are meant, given its settings
-    train: Mapping[str, Any] | None = None  # settings of the network that it needs; none: it trains none
+    train: Mapping[str, Any] | None = None  # settings of the network it needs; none: it trains none
 
     def settings(self, given: Mapping[str, Any], where: str = "") -> Any:
-        """The repair's own settings, checked."""
+        """The repair's settings, checked."""
         return config.build(self.config, dict(given), where)
 
 
 def load(name: str) -> Repair:
-    """The repair of this name; a dotted name is a user's own module."""
+    """The repair of this name; a dotted name is a user's module."""
     return registry.load("repairs", name, Repair)
 
 
 def one_class_per_row(data: DataSet, name: str) -> None:
     if data.multi_label:
-        raise UserError(f"{name} needs one class per row, and {data.name} has several labels per row; use balance")
+        raise UserError(f"{name} needs one class per row, but {data.name} has several labels per row; use balance")
 
 
 def unit_columns(features: Tensor) -> Tensor:
-    """Columns with mean 0 and deviation 1; one that does not vary becomes 0."""
+    """Columns with mean 0 and standard deviation 1; a constant one becomes 0."""
     centred = features.double() - features.double().mean(0)
     return (centred / centred.std(0).clamp(min=1e-12)).to(torch.float32 if features.dtype == torch.float32 else torch.float64)

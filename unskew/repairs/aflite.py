@@ -1,27 +1,26 @@
-r"""aflite: drop the rows that many small linear classifiers get right without having seen them.
+r"""aflite: drop the rows that many linear classifiers get right without having been trained on them.
 
 .. math::
     \mathrm{score}_i = \frac{\#\{\text{rounds' models that predict } y_i \text{ while } i \text{ was held out}\}}
                             {\#\{\text{models that held } i \text{ out}\}}, \qquad
     S \leftarrow S \setminus \text{the at most } k \text{ rows with the highest score} \ge \tau
 
-until fewer than k rows go, or `size` rows are left.
+until a round drops fewer than k rows, or `size` rows are left.
 
 ===  ==================  ============================================================================
-m    models              classifiers of a round, each on its own random part of the rows that are left
-t    train               share of these rows a classifier is fitted on
+m    models              classifiers per round, each fitted on its own random part of the remaining rows
+t    train               share of these rows that a classifier is fitted on
 k    slice               most rows dropped in a round, as a share of all rows
-tau  tau                 smallest score of a row that is dropped
+tau  tau                 lowest score of a row that may be dropped
 n    size                share of the rows at which the filter stops
 ===  ==================  ============================================================================
 
 All m classifiers of a round are one batched softmax regression: one pass over the rows serves all of them.
 
 Source: Le Bras et al., "Adversarial filters of dataset biases", ICML 2020, algorithm 1 (m = 64, tau = 0.75).
-Differs: t, k and n are shares, since the published numbers belong to sets of a million rows; a row that no model held out has score 0.
-The regressions have the weight decay of
-scikit-learn's default. Without `phi` the features are the last layer of a network trained
-plainly on the same rows.
+Differs: t, k and n are shares, since the published numbers are for sets of a million rows; a row that no model held out has score
+0. The regressions have scikit-learn's default weight decay. Without `phi`, the features are the last layer of a network trained
+with `erm` on the same rows.
 """
 
 from dataclasses import dataclass
@@ -42,18 +41,18 @@ from unskew.stats.softmax import fit_softmax
 SPLITS = ("train",)
 METHOD = "erm"
 TRAIN = {"train.epochs": 10, "select.every": "10 epochs"}
-TOLERANCE = 1e-3  # relative gain of a step at which a classifier is done
+TOLERANCE = 1e-3  # relative gain of a step at which a fit stops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    phi: tuple[str, ...] = ()  # representations; none: the last layer of a network
-    run: str = ""  # a finished run whose last layer is used; none: one is trained with erm
-    models: int = 64
-    train: float = 0.5
-    slice: float = 0.05
-    tau: float = 0.75
-    size: float = 0.2
+    phi: tuple[str, ...] = ()  # representations; empty: the last layer of a network
+    run: str = ""  # a finished run whose last layer is used; empty: one is trained with erm
+    models: int = 64  # classifiers per round
+    train: float = 0.5  # share of the remaining rows that a classifier is fitted on
+    slice: float = 0.05  # most rows dropped in a round, as a share of all rows
+    tau: float = 0.75  # lowest score of a row that may be dropped
+    size: float = 0.2  # share of the rows at which the filter stops
     decay: float | None = None  # weight decay of the classifiers; none: one over the rows of a fit
 
     def __post_init__(self) -> None:
@@ -65,7 +64,7 @@ class Config:
             or not 0 <= self.tau <= 1
             or not 0 < self.size <= 1
         ):
-            raise UserError("aflite: models at least 1; train, slice and size in (0, 1); tau in [0, 1]")
+            raise UserError("aflite: models must be at least 1, train in (0, 1), slice and size in (0, 1], tau in [0, 1]")
         if self.decay is not None and self.decay < 0:
             raise UserError("aflite: decay must not be negative")
 
@@ -106,7 +105,7 @@ def aflite(
     if len(x) != len(y) or not len(y):
         raise UserError(f"{len(x)} rows of features for {len(y)} labels")
     if int(y.min()) < 0:
-        raise UserError(f"labels must be class codes from 0 on, row {int(y.argmin())} has {int(y.min())}")
+        raise UserError(f"labels must be class codes from 0 on, but row {int(y.argmin())} has {int(y.min())}")
     if not bool(torch.isfinite(x).all()):
         raise UserError("features have NaN or infinity")
     x = unit_columns(x.reshape(len(x), -1)).float()
@@ -134,11 +133,11 @@ def aflite(
 
 
 def predictability(x: Tensor, y: Tensor, models: int, train: float, decay: float | None, generator: torch.Generator) -> Tensor:
-    """The share of `models` that get a row right while it was held out; 0 where none held it out. x begins with ones."""
+    """The share of `models` that held a row out and get it right; 0 if none held it out. The first column of x is ones."""
     size = min(len(y) - 1, max(2, round(train * len(y))))
     inside = torch.stack([torch.randperm(len(y), generator=generator) < size for _ in range(models)], 1)  # (n, m)
     strength = 1 / size if decay is None else decay
-    # The scores need the predictions, not the last digit of the loss.
+    # The scores need only the predictions, not a fully converged loss.
     w = fit_softmax(
         x,
         y[:, None].expand(-1, models),

@@ -1,16 +1,16 @@
-r"""balance: a subset in which every label has the bias values in nearly equal numbers.
+r"""balance: a subset in which every label has nearly equal numbers of all bias values.
 
 .. math::  \frac1\alpha \le \frac{\#(v, l)}{\#(v', l)} \le \alpha \qquad \text{for every label } l \text{ and all bias values } v, v'
 
-One class per row: the larger groups of every class are drawn down, at random, to alpha times the smallest. Several labels per row:
-label by label, rows of the over-represented value go, those with the fewest labels first, round after round until nothing changes. A
-row whose removal would leave a label without a value is not dropped. Several bias columns: their combinations are the values;
-balanced combinations are balanced in each column too. Rows without a bias value are not counted and stay.
+One class per row: the larger groups of every class are subsampled at random to alpha times the smallest. Several labels per row:
+label by label, rows of the over-represented value are dropped, those with the fewest labels first, in rounds until nothing
+changes. A row whose removal would leave a label without a value is kept. With several bias columns, their combinations are the
+values; balanced combinations are balanced in each column too. Rows without a bias value are kept and not counted.
 
-Source: Wang et al., "Balanced datasets are not enough", ICCV 2019, section 4.2 (alpha = 3, 2, 1).
-Differs: equality is allowed (the paper's < would make alpha = 1 impossible). Where alpha cannot be met, the subset with the smallest
-ratio found is given and the ratio said, as the paper says 1.08 for COCO; labels that lack a value from the start are named and left
-out of the rule. Rows with as many labels as each other are dropped in random order (the paper does not say).
+Source: Wang et al., "Balanced datasets are not enough", ICCV 2019, section 4 and Table 1 (alpha = 3, 2, 1).
+Differs: equality is allowed (the paper's < would make alpha = 1 impossible). If alpha cannot be met, the result is the subset
+with the smallest ratio found, and the ratio is reported, as the paper reports 1.08 for COCO; labels that lack a value from the
+start are named and exempt. Rows with the same number of labels are dropped in random order (the paper does not specify it).
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ ROUNDS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    alpha: float = 1.0
+    alpha: float = 1.0  # largest allowed ratio between the rows of two bias values
 
     def __post_init__(self) -> None:
         if self.alpha < 1:
@@ -40,9 +40,7 @@ class Config:
 class Balanced:
     index: Tensor  # positions of the rows kept
     reached: float  # the largest ratio of any label that has every value
-    ratios: tuple[
-        float, ...
-    ]  # of each label afterwards: largest over smallest number of rows by value; inf if a value is missing
+    ratios: tuple[float, ...]  # per label: largest over smallest number of rows by value; inf if a value is missing
     one_sided: tuple[int, ...]  # labels that lacked a value from the start
 
 
@@ -53,32 +51,32 @@ def use(cfg: Config) -> Use:
 def apply(work: Work, cfg: Config) -> Outcome:
     data = work.data
     if not data.bias_names:
-        raise UserError(f"balance needs a bias column and {data.name} has none; name one with --bias")
+        raise UserError(f"balance needs a bias column, but {data.name} has none; name one with --bias")
     y, bias = data.y[work.rows], data.bias[work.rows]
-    found = balance(y, bias, alpha=cfg.alpha, seed=work.seed)
-    if len(found.one_sided) == int((torch.tensor(found.ratios) >= 1).sum()):
+    result = balance(y, bias, alpha=cfg.alpha, seed=work.seed)
+    if len(result.one_sided) == int((torch.tensor(result.ratios) >= 1).sum()):
         raise UserError(
             f"balance: every label lacks a value of {' and '.join(data.bias_names)} in these {len(work.rows)} rows, so no ratio "
             "can be met; use inverse_frequency, or a bias column with fewer values"
         )
     notes = []
-    if found.reached > cfg.alpha + 1e-9:
-        notes.append(f"alpha={cfg.alpha:g} cannot be met: the ratio reached is {found.reached:.3g}")
-    if found.one_sided:
-        named = ", ".join(data.classes[k] for k in found.one_sided[:5])
-        more = f" and {len(found.one_sided) - 5} more" if len(found.one_sided) > 5 else ""
-        notes.append(f"not balanced, because a value of the bias never comes with it: {named}{more}")
+    if result.reached > cfg.alpha + 1e-9:
+        notes.append(f"alpha={cfg.alpha:g} cannot be met: the ratio reached is {result.reached:.3g}")
+    if result.one_sided:
+        labels = ", ".join(data.classes[k] for k in result.one_sided[:5])
+        more = f" and {len(result.one_sided) - 5} more" if len(result.one_sided) > 5 else ""
+        notes.append(f"not balanced, because a bias value never occurs with it: {labels}{more}")
     weight = torch.zeros(len(work.rows))
-    weight[found.index] = 1
-    return Outcome(work.rows, weight, weight.clone(), figures={"alpha": cfg.alpha, "reached": found.reached, "notes": notes})
+    weight[result.index] = 1
+    return Outcome(work.rows, weight, weight.clone(), figures={"alpha": cfg.alpha, "reached": result.reached, "notes": notes})
 
 
 def balance(y: Tensor, bias: Tensor, *, alpha: float = 1.0, seed: int = 0) -> Balanced:
     """The rows to keep, for class codes (n,) or label sets (n, L) and bias codes (n,) or (n, A), -1 where missing.
 
     >>> y, gender = torch.tensor([0, 0, 0, 0, 1, 1]), torch.tensor([0, 0, 0, 1, 0, 1])
-    >>> found = balance(y, gender)
-    >>> len(found.index), found.reached
+    >>> result = balance(y, gender)
+    >>> len(result.index), result.reached
     (4, 1.0)
     """
     if not alpha >= 1:
@@ -88,14 +86,14 @@ def balance(y: Tensor, bias: Tensor, *, alpha: float = 1.0, seed: int = 0) -> Ba
         raise UserError(f"{len(labels)} labels for {len(value)} bias values")
     sizes = int(value.max()) + 1 if len(value) else 0
     if sizes < 2:
-        raise UserError("balance needs two bias values, there is one or none")
+        raise UserError(f"balance needs at least two bias values, got {sizes}")
     known = (value >= 0).nonzero().flatten()
     mask = F.one_hot(value[known], sizes)  # (m, V)
     sets = labels[known].long()
     count = sets.T @ mask  # (L, V)
     bound = (count > 0).all(1)
     one_sided = ((count.sum(1) > 0) & ~bound).nonzero().flatten().tolist()
-    # The order in which rows go: fewest labels first, chance among equals.
+    # The order in which rows are dropped: fewest labels first, ties at random.
     chance = torch.randperm(len(known), generator=stream(seed, "balance"))
     order = chance[sets.sum(1)[chance].argsort(stable=True)]
     here = torch.ones(len(known), dtype=torch.bool)
@@ -116,7 +114,7 @@ def balance(y: Tensor, bias: Tensor, *, alpha: float = 1.0, seed: int = 0) -> Ba
 
 
 def _round(here: Tensor, order: Tensor, sets: Tensor, value: Tensor, count: Tensor, bound: Tensor, alpha: float) -> bool:
-    """Bring every label within alpha, one after another; True if a row went."""
+    """Bring every label within alpha, one after another; True if a row was dropped."""
     changed = False
     for label in bound.nonzero().flatten().tolist():
         limit = int(alpha * int(count[label].min()) + 1e-9)
@@ -148,7 +146,7 @@ def _labels(y: Tensor) -> Tensor:
 
 
 def _values(bias: Tensor) -> Tensor:
-    """One code per row: of a single column as it is, of several their combination; -1 if any is missing."""
+    """One code per row: of a single column its values, of several their combinations; -1 if any is missing."""
     if bias.ndim == 1 or bias.shape[1] == 1:
         column = bias.reshape(len(bias))
         known = column >= 0

@@ -1,16 +1,16 @@
-r"""denoise: drop the rows whose loss is too large for how unsure the model is: their label is probably wrong.
+r"""denoise: drop the rows whose loss is too large for the model's uncertainty: their label is probably wrong.
 
 .. math::  \hat L_i = \frac{\mathrm{CE}_i}{H_i}, \qquad \delta = \frac{\sum_i \mathrm{CE}_i}{\sum_i H_i}, \qquad
            \text{clean} = \{ i : \hat L_i < \text{factor} \cdot \delta \}
 
-H is the entropy of the model's own prediction. A clean row that contradicts the shortcut has a large loss too, but the model is unsure
-of it; on a wrong label it is sure of another class. In the plane of H and CE the rule is a line through the origin.
+H is the entropy of the model's prediction. A clean conflicting row also has a large loss, but there the model is unsure; on a
+wrong label it is sure of another class. In the plane of H and CE the rule is a line through the origin.
 
-Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, section 3.4.
-Differs: the sums of delta are over the raw cross-entropy (the text's compensated loss there would not have the same unit). The
-model's training is not described: here it is cross-entropy with the three augmentations, stopped early where the loss on the
-held-out (val) rows is smallest (`select.rule=val-loss`), since a model that has memorised its rows cannot tell wrong labels. Delta
-is raised by a quarter (`factor`): on Colored MNIST that keeps a tenth more of the clean conflicting rows for a few noisy ones
+Source: "Mitigating Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission, section 5.
+Differs: delta sums the raw cross-entropy (the text's normalised loss would not have the same unit). The paper does not say how
+long the model trains: here it trains by cross-entropy with the three augmentations and stops where the loss on the val rows is
+lowest (`select.rule=val-loss`), since a model that has memorised its rows cannot recognise wrong labels. Delta is raised by a
+quarter (`factor`): on Colored MNIST that keeps a tenth more of the clean conflicting rows, at the price of a few noisy ones
 (docs/results/denoise.md).
 """
 
@@ -35,8 +35,8 @@ TRAIN = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    run: str = ""  # a finished run whose model is used; none: one is trained with erm
-    factor: float = 1.25  # on delta: above 1 keeps more rows; the paper has 1
+    run: str = ""  # a finished run whose model is used; empty: one is trained with erm
+    factor: float = 1.25  # factor on delta: above 1 keeps more rows; the paper has 1
     floor: float = 1e-6  # smallest entropy
 
     def __post_init__(self) -> None:
@@ -60,11 +60,11 @@ def apply(work: Work, cfg: Config) -> Outcome:
     data = work.data
     one_class_per_row(data, "denoise")
     index, logits = work.logits(cfg.run, METHOD)
-    found = denoise(logits, data.y[index], factor=cfg.factor, floor=cfg.floor)
-    check_kept(found.clean.nonzero().flatten(), data.y[index], data.classes, f"factor={cfg.factor:g}")
-    score = found.loss / found.entropy / found.delta
-    figures = {"delta": found.delta, "loss": found.loss, "entropy": found.entropy}
-    return Outcome(index, found.clean.float(), score, noisy=~found.clean, figures=figures)
+    result = denoise(logits, data.y[index], factor=cfg.factor, floor=cfg.floor)
+    check_kept(result.clean.nonzero().flatten(), data.y[index], data.classes, f"factor={cfg.factor:g}")
+    score = result.loss / result.entropy / result.delta
+    figures = {"delta": result.delta, "loss": result.loss, "entropy": result.entropy}
+    return Outcome(index, result.clean.float(), score, noisy=~result.clean, figures=figures)
 
 
 def denoise(logits: Tensor, y: Tensor, *, factor: float = 1.0, floor: float = 1e-6) -> Denoised:

@@ -1,4 +1,4 @@
-r"""gradients: rows are drawn the more often the less a biased model's gradient on them looks like that of its class (PGD).
+r"""gradients: the less a biased model's gradient on a row resembles those of its class, the more often the row is drawn (PGD).
 
 .. math::
     M_i = \frac{1 / \lVert \nabla_i \rVert}{\sum_{j \sim i} 1 / \lVert \nabla_j \rVert}, \qquad
@@ -12,24 +12,25 @@ r"""gradients: rows are drawn the more often the less a biased model's gradient 
     \kappa = \frac{\bar r (k - \bar r^2)}{1 - \bar r^2}
 
 =========  ================  ===========================================================================================
-nabla_i    `layer`           gradient of the cross-entropy of row i at a model trained with GCE: of the last layer's weights
+nabla_i    `layer`           gradient of the cross-entropy of row i, for the last layer's weights of a model trained with GCE
 j ~ i      within=class      the rows of the same class; `within=all`: all rows
 K          k, dominant       the k coordinates with the largest sum of |gradient|, over all rows or per class
 M, D       -                 magnitude score, von Mises-Fisher direction score (its normaliser cancels)
 p          column `score`    acceptance probability; min over all rows (`scale=all`) or per class
 =========  ================  ===========================================================================================
 
-The gradient of the last layer's weights is (softmax - onehot) times the features, so its norm is a product of two norms, the sum of its
-absolute values a matrix product, and one forward pass serves all rows. Other layers use torch.func, one backward per row, vectorised.
+The gradient of the last layer's weights is (softmax - onehot) times the features, so its norm is a product of two norms, the sum
+of its absolute values is a matrix product, and one forward pass serves all rows. Other layers use torch.func, one vectorised
+backward per row.
 
-Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, section 3.
-Differs: the paper's equation for S is lost in the text at hand; the form above agrees with everything said about it (the harmonic
-mean of inverse scores, high when either score is high). Left open by the paper and settings here, default first: which weights (last
-layer without its bias; `bias=true`, `layer=NAME`); K over all rows or per class (`dominant`); normalisation per class and the minimum
-over all (`within`, `scale`), so that classes with fewer rows are accepted more; eval or train mode (`mode`), plain or changed inputs
-(`augment`); lambda = 1. With last-layer gradients the direction score cannot stand alone: the mean resultant length is above 0.9
-within a class, kappa in the thousands, and all but the rows at the mode underflow (`lambda_=1e9` shows it). `variant=norm` is the
-published version of 2023: p proportional to the norm.
+Source: "Mitigating Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission, section 4.
+Differs: the equation for S is illegible in our copy of the paper; the form above agrees with everything the text says about it
+(the harmonic mean of inverse scores, high when either score is high). The paper leaves open, with our default first: which
+weights (last layer without its bias; `bias=true`, `layer=NAME`); K over all rows or per class (`dominant`); normalisation per
+class and the minimum over all rows (`within`, `scale`), so that rows of smaller classes are accepted more often; eval or train
+mode (`mode`); plain or augmented inputs (`augment`); lambda = 1. With last-layer gradients the direction score is useless alone:
+within a class the mean resultant length is above 0.9 and kappa in the thousands, so all rows but those at the mode underflow (try
+`lambda_=1e9`). `variant=norm` is the version published in 2023: p proportional to the norm.
 """
 
 from collections.abc import Callable, Iterator
@@ -59,22 +60,22 @@ DENSE = 4_000_000  # numbers of per-sample gradients held at once, for layers wi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    run: str = ""  # a finished run whose model is used; none: one is trained with gce
+    run: str = ""  # a finished run whose model is used; empty: one is trained with gce
     lambda_: float = 1.0  # weight of the direction score
     k: int = 100  # dominant coordinates; the paper has 100 for MNIST, 500 for ResNet
-    variant: Literal["scores", "norm"] = "scores"
-    layer: str = ""  # module whose weights' gradient is taken; none: the last linear layer
-    bias: bool = False  # its bias too
-    dominant: Literal["all", "class"] = "all"
-    within: Literal["class", "all"] = "class"
-    scale: Literal["all", "class"] = "all"
+    variant: Literal["scores", "norm"] = "scores"  # norm: the version of 2023
+    layer: str = ""  # module for whose weights the gradient is taken; empty: the last linear layer
+    bias: bool = False  # include the layer's bias
+    dominant: Literal["all", "class"] = "all"  # rows over which dominant coordinates are chosen
+    within: Literal["class", "all"] = "class"  # rows over which scores are normalised
+    scale: Literal["all", "class"] = "all"  # rows whose lowest score is accepted with probability 1
     mode: Literal["eval", "train"] = "eval"  # of dropout and batch normalisation; train only for the last layer
-    augment: str = "none"  # change the inputs first, as the 2023 code does with its own preset, pgd
+    augment: str = "none"  # augmentation of the inputs; the 2023 code uses pgd
     floor: float = 1e-8  # smallest norm
 
     def __post_init__(self) -> None:
         if self.lambda_ < 0 or self.k < 2 or self.floor <= 0:
-            raise UserError("gradients: lambda_ must not be negative, k at least 2 and floor above 0")
+            raise UserError("gradients: lambda_ must not be negative, k must be at least 2 and floor above 0")
 
 
 def use(cfg: Config) -> Use:
@@ -91,7 +92,7 @@ def apply(work: Work, cfg: Config) -> Outcome:
 def gradient_probabilities(model: nn.Module, data: Any, rows: Tensor | None = None, **settings: Any) -> Tensor:
     """The acceptance probability of every row of `data`: a DataSet (or its `rows`), or a pair of tensors (x, y).
 
-    Settings are those of Config: lambda_, k, layer, variant and so on. Any nn.Module that ends in a linear layer will do.
+    Settings are those of Config: lambda_, k, layer, variant and so on. Works for any nn.Module that ends in a linear layer.
     """
     cfg = config.build(Config, settings)
     if isinstance(data, DataSet):
@@ -125,16 +126,16 @@ Chunks = Callable[[], Iterator[tuple[Tensor, Tensor]]]  # (ids, inputs) of all r
 
 def _scored(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> tuple[Tensor, Tensor, dict[str, Any]]:
     if cfg.mode == "train" and not find_layer(model, cfg.layer).closed:
-        raise UserError("gradients: mode=train works for the last linear layer only; other layers see one row at a time")
+        raise UserError("gradients: mode=train works only for the last linear layer; other layers see one row at a time")
     was_training, buffers = model.training, {name: b.clone() for name, b in model.named_buffers()}
     model.train(cfg.mode == "train")
     try:
         with torch.random.fork_rng():
-            torch.manual_seed(seed_of(0, "gradients"))  # dropout, if it is asked for, is the same every time
+            torch.manual_seed(seed_of(0, "gradients"))  # the same dropout every time
             return _probabilities(model, chunks, y, cfg)
     finally:
         model.train(was_training)
-        for name, b in model.named_buffers():  # a pass in train mode moved the running statistics
+        for name, b in model.named_buffers():  # a pass in train mode changes the running statistics
             b.copy_(buffers[name])
 
 
@@ -156,7 +157,7 @@ def _probabilities(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> 
             if g.small(cfg.k):
                 kept.append(g)
     if not ids:
-        raise UserError("there are no rows to score")
+        raise UserError("gradients: no rows to score")
     index, norm = torch.cat(ids), torch.cat(norms).clamp(min=cfg.floor)
     label = y[index]
     if cfg.variant == "norm":
@@ -172,11 +173,11 @@ def _probabilities(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> 
     spans = [slice(end - len(i), end) for i, end in zip(ids, torch.tensor([len(i) for i in ids]).cumsum(0).tolist(), strict=True)]
 
     def directions() -> Iterator[tuple[slice, Tensor]]:
-        """Unit vectors on the dominant coordinates, a part of the rows at a time."""
+        """Unit vectors on the dominant coordinates, for a part of the rows at a time."""
         for span, g in zip(spans, kept, strict=True):
             yield span, unit(g if isinstance(g, Tensor) else g.only(chosen, None if which is None else which[span]), cfg.floor)
 
-    if len(kept) < len(ids):  # too large to keep whole: a second pass keeps the k coordinates of every row
+    if len(kept) < len(ids):  # too large to keep: a second pass keeps the k coordinates of every row
         kept = [g.only(chosen, y[i] if per_class else None).float() for i, g in _gradients(model, layer, chunks, y, cfg.bias)]
     size = int(group.max()) + 1
     resultant = torch.zeros(size, k, dtype=torch.float64)
@@ -190,24 +191,24 @@ def _probabilities(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> 
 
 
 def _gradients(model: nn.Module, layer: "Layer", chunks: Chunks, y: Tensor, bias: bool) -> Iterator[tuple[Tensor, "Gradients"]]:
-    """A chunk as it is for the closed form; fewer rows at a time where whole gradients are made."""
+    """Gradients by chunk; fewer rows at a time without a closed form."""
     most = BATCH if layer.closed else max(1, DENSE // max(layer.numbers, 1))
     for index, x in chunks():
         for part, part_x in zip(torch.split(index, most), torch.split(x, most), strict=True):
             yield part, gradients(model, layer, part_x, y[part], bias)
 
 
-# The formulas, each a plain function.
+# Formulas, as plain functions.
 
 
 def share_within(values: Tensor, group: Tensor) -> Tensor:
-    """Each value over the sum of its group."""
+    """Each value divided by the sum of its group."""
     sums = values.new_zeros(int(group.max()) + 1).index_add_(0, group, values)
     return values / sums[group]
 
 
 def softmax_within(exponent: Tensor, group: Tensor) -> Tensor:
-    """exp, over its sum within the group; shifted by the group's maximum, so it cannot overflow."""
+    """Softmax within each group; shifted by the group's maximum, so that it cannot overflow."""
     top = exponent.new_full((int(group.max()) + 1,), -torch.inf).scatter_reduce_(0, group, exponent, "amax")
     return share_within((exponent - top[group]).exp(), group)
 
@@ -233,7 +234,7 @@ def von_mises_fisher(resultant: Tensor, counts: Tensor) -> tuple[Tensor, Tensor,
 
 
 def acceptance(score: Tensor, y: Tensor, scale: str = "all") -> Tensor:
-    """The smallest score, over all rows or of the row's class, divided by the row's own: in (0, 1]."""
+    """The lowest score, of all rows or of the row's class, divided by the row's own: in (0, 1]."""
     if scale == "all":
         return score.min() / score
     lowest = score.new_full((int(y.max()) + 1,), torch.inf).scatter_reduce_(0, y, score, "amin")
@@ -244,7 +245,7 @@ def acceptance(score: Tensor, y: Tensor, scale: str = "all") -> Tensor:
 
 
 class Gradients(Protocol):
-    """Gradients of a batch of rows, as few numbers as the layer allows."""
+    """Gradients of a batch of rows, stored as compactly as the layer allows."""
 
     def norm(self) -> Tensor: ...
 
@@ -257,7 +258,7 @@ class Gradients(Protocol):
         ...
 
     def small(self, k: int) -> bool:
-        """Whether a row takes O(k) numbers, so that all rows may be kept."""
+        """Whether a row takes O(k) numbers, so that all rows can be kept."""
         ...
 
 
@@ -311,7 +312,7 @@ class Dense:
 @dataclass(frozen=True, slots=True)
 class Layer:
     name: str
-    closed: bool  # the network's last linear layer: its output is the logits
+    closed: bool  # whether it is the last linear layer, whose output is the logits
     numbers: int  # parameters
 
 
@@ -329,9 +330,9 @@ def find_layer(model: nn.Module, name: str = "") -> Layer:
 def gradients(model: nn.Module, layer: Layer, x: Tensor, y: Tensor, bias: bool = False) -> Gradients:
     """The gradients of each row's cross-entropy with respect to one layer's weights."""
     if layer.closed:
-        made = _outer(model, layer.name, x, y, bias)
-        if made is not None:
-            return made
+        outer = _outer(model, layer.name, x, y, bias)
+        if outer is not None:
+            return outer
     return Dense(_dense(model, layer.name, x, y, bias))
 
 
@@ -344,10 +345,10 @@ def _outer(model: nn.Module, name: str, x: Tensor, y: Tensor, bias: bool) -> Out
     finally:
         handle.remove()
     if len(seen) != 1 or seen[0][1] is not logits or seen[0][0].ndim != 2:
-        return None  # the logits are made from this layer's output by something else
+        return None  # something else turns this layer's output into the logits
     h = seen[0][0]
     error = logits.double().softmax(1)
-    # 1 - p of the true class as the sum of the others: exact where p is nearly 1.
+    # 1 - p of the true class as the sum of the others: exact even if p is nearly 1.
     error.scatter_(1, y[:, None], 0.0)
     error.scatter_(1, y[:, None], -error.sum(1, keepdim=True))
     h = torch.cat([h, h.new_ones(len(h), 1)], 1) if bias else h
@@ -366,6 +367,6 @@ def _dense(model: nn.Module, name: str, x: Tensor, y: Tensor, bias: bool) -> Ten
         logits = functional_call(model, {**rest, **part}, (one[None],))
         return nn.functional.cross_entropy(logits, label[None])
 
-    made = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(chosen, x, y)
-    whole: Tensor = torch.cat([made[n].flatten(1) for n in chosen], 1).detach()
+    by_name = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(chosen, x, y)
+    whole: Tensor = torch.cat([by_name[n].flatten(1) for n in chosen], 1).detach()
     return whole

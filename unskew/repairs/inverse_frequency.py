@@ -1,10 +1,10 @@
-r"""inverse_frequency: every (class, bias) group counts as much as any other.
+r"""inverse_frequency: every (class, bias) group has the same total weight.
 
 .. math::  w_i \propto \frac{1}{n_{g(i)}}, \qquad g = (y, \text{bias}), \quad y, \quad \text{or the bias alone}
 
-Rows whose bias value is missing keep weight 1, that is the mean of the others.
+Rows without a bias value have weight 1, the mean of the others.
 
-Source: the reweighting baseline of every paper here; e.g. Sagawa et al., ICLR 2020, section 2 (with n the training counts).
+Source: a common baseline; for example Sagawa et al., ICLR 2020, section 2 (with n the training counts).
 Differs: nothing.
 """
 
@@ -23,7 +23,7 @@ SPLITS = ("train",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    by: Literal["group", "class", "bias"] = "group"  # group needs a bias column
+    by: Literal["group", "class", "bias"] = "group"  # what is balanced; group and bias need a bias column
 
 
 def use(cfg: Config) -> Use:
@@ -38,10 +38,12 @@ def apply(work: Work, cfg: Config) -> Outcome:
 def _codes(data: DataSet, rows: Tensor, by: str) -> Tensor:
     if by != "class" and not data.bias_names:
         raise UserError(
-            f"inverse_frequency by={by} needs a bias column and {data.name} has none; name one with --bias, or use by=class"
+            f"inverse_frequency by={by} needs a bias column, but {data.name} has none; name one with --bias, or use by=class"
         )
     if by == "class" and data.multi_label:
-        raise UserError(f"inverse_frequency by=class needs one class per row; use by=bias, or balance, for {data.name}")
+        raise UserError(
+            f"inverse_frequency by=class needs one class per row, but {data.name} has several labels; use by=bias, or balance"
+        )
     if by == "class":
         return data.y[rows]
     if by == "group":
@@ -52,7 +54,7 @@ def _codes(data: DataSet, rows: Tensor, by: str) -> Tensor:
 
 
 def inverse_frequency(group: Tensor) -> Tensor:
-    """A weight per row, mean 1 over the rows with a group, the same total for every group; rows without one (-1) get 1.
+    """A weight per row: the same total for every group, mean 1; rows without a group (-1) get 1.
 
     >>> inverse_frequency(torch.tensor([0, 0, 0, 1])).tolist()
     [0.6666666666666666, 0.6666666666666666, 0.6666666666666666, 2.0]
@@ -60,7 +62,7 @@ def inverse_frequency(group: Tensor) -> Tensor:
     group = torch.as_tensor(group).long()
     known = group >= 0
     if not bool(known.any()):
-        raise UserError("no row has all its bias values: there are no groups to balance")
+        raise UserError("cannot balance groups: every row lacks a bias value")
     counts = group[known].bincount().double()
     raw = 1 / counts[group.clamp(min=0)].clamp(min=1)
     return torch.where(known, raw / raw[known].mean(), 1.0)

@@ -1,4 +1,4 @@
-r"""repair: sample weights that leave as little as possible to be read from a representation.
+r"""repair: sample weights under which as little as possible of the class can be read from a representation.
 
 .. math::
     \min_w \max_\theta V(w, \theta), \qquad
@@ -6,16 +6,16 @@ r"""repair: sample weights that leave as little as possible to be read from a re
     p_c = \frac{\sum_{i: y_i = c} w_i}{\sum_i w_i}, \qquad w_i = \sigma(\omega_i)
 
 =========  =====================  =====================================================================================
-phi        `phi`                  any representation by name, several side by side; colour for images
+phi        `phi`                  any representation by name, or several concatenated; by default colour for images
 theta      lr_estimator           linear softmax, SGD with momentum
 omega      lr_weights             one number per row, plain SGD, starts at 0 (w = 0.5)
 w          column `score`         in (0, 1); low: the representation gives the row's class away
-kept rows  strategy               threshold (w >= 0.5), rank, class_rank (top half, of each class), sample (with chance w), uniform
+kept rows  strategy               threshold (w >= 0.5), rank, class_rank (top half of all, of each class), sample (by w), uniform
 =========  =====================  =====================================================================================
 
-A step is the exact gradient of V on a batch but costs O(batch) and one elementwise pass. Write A = -sum_B w_i log P_i and
-E = -sum_B w_i log p_{y_i}; the factor 1 / mean(w) of the mini-batch form cancels in V = 1 - A / E. With S_c the sum of the weights of
-class c over all rows, S their sum, W_c and W the same over the batch, log p_c = log S_c - log S gives
+A step follows the exact gradient of V on a batch, at the cost of O(batch) and one elementwise pass. Write A = -sum_B w_i log P_i
+and E = -sum_B w_i log p_{y_i}; the factor 1 / mean(w) of the mini-batch form cancels in V = 1 - A / E. With S_c the sum of the
+weights of class c over all rows, S their sum, and W_c and W the same over the batch, log p_c = log S_c - log S gives
 
 .. math::
     \frac{\partial V}{\partial w_j} =
@@ -23,17 +23,18 @@ class c over all rows, S their sum, W_c and W the same over the batch, log p_c =
     + \underbrace{[j \in B] \Big( \frac{\log P_j}{E} - \frac{A}{E^2} \log p_{y_j} \Big)}_{\text{rows of the batch}}, \qquad
     \frac{\partial V}{\partial \omega_j} = \frac{\partial V}{\partial w_j} w_j (1 - w_j)
 
-Source: Li and Vasconcelos, "REPAIR: removing representation bias by dataset resampling", CVPR 2019, equations 8 to 12, section 3.4.
-Differs: nothing in the steps of the released code (theta first, omega with the risk from before that step, momentum 0.9 that the
-paper does not mention). Threshold keeps w >= 0.5 as in the paper (code: >). Features other than `color:kind=max` are standardised
-(`scale`), since one learning rate must serve all. The default strategy is sample, which keeps what the weights mean: where the bias has
-a few values, threshold keeps only the rows that contradict it, so that it tells the class again, the other way round; and threshold
-and rank can empty a class, which is an error. Train, val and test rows are weighted together, as in the paper, where the test rows
-were drawn like the training rows (`test_biased`, or taken from them); a test split of its own is left alone unless `--splits` names it.
-The paper's two schedules are 200 epochs at 10 (MNIST) and 20,000 steps at 1e-3 |D| (video): a row's weight moves about as far in
-both. `schedule=auto` takes the first where 200 epochs are 20,000 to 200,000 steps, else the second: in a small set 200
-epochs are too few steps for the estimator to learn anything, and weights against one that knows nothing mean nothing. Bias
-before and after is measured on rows the reader was not fitted on.
+Source: Li and Vasconcelos, "REPAIR: removing representation bias by dataset resampling", CVPR 2019, equations 8 to 12; strategies
+and MNIST schedule: section 4.1; video schedule: section 4.2.
+Differs: nothing in the steps of the released code (theta first, then omega with the risk from before that step; momentum 0.9,
+which the paper does not mention). Threshold keeps w >= 0.5 as in the paper (code: >). Features other than `color:kind=max` are
+standardised (`scale`), so that one learning rate suits all. The default strategy is sample, which respects the weights: if the
+bias has few values, threshold keeps only conflicting rows, so that the bias gives the class away again, in reverse; and threshold
+and rank can empty a class, which is an error. Train, val and test rows are weighted together, as in the paper, if the test rows
+are drawn like the training rows (`test_biased`, or carved from them); a separate test split is left alone unless `--splits` names
+it. The paper's two schedules are 200 epochs at 10 (MNIST) and 20,000 steps at 1e-3 |D| (video): a row's weight changes about as
+much in both. `schedule=auto` takes the first if 200 epochs are 20,000 to 200,000 steps, else the second: in a small set, 200
+epochs are too few steps for the estimator to learn anything, and weights against an untrained estimator mean nothing. Bias before
+and after is measured on rows the reader was not fitted on.
 """
 
 import time
@@ -56,27 +57,27 @@ from unskew.stats.select import check_kept, select
 
 SPLITS = ("train", "val", "test")
 SAVE_SECONDS = 10.0
-STEPS = 20_000  # of the schedule for video
+STEPS = 20_000  # of the video schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    phi: tuple[str, ...] = ()  # representations; none: colour for images, the vector itself for vectors
+    phi: tuple[str, ...] = ()  # representations; empty: colour for images, the vector itself for vectors
     strategy: Literal["threshold", "rank", "class_rank", "sample", "uniform", "weights"] = "sample"  # weights: all rows, weighted
     keep: float = 0.5  # share of the rows, for rank, class_rank and uniform
-    threshold: float = 0.5
-    schedule: Literal["auto", "mnist", "video"] = "auto"  # the paper's two; auto: by the number of rows
+    threshold: float = 0.5  # lowest weight that strategy=threshold keeps
+    schedule: Literal["auto", "mnist", "video"] = "auto"  # one of the paper's two; auto: by the number of rows
     epochs: int | None = None  # none: the schedule's, 200 or as many as make 20,000 steps
-    batch: int = 128
-    lr_estimator: float = 1e-3
-    momentum: float = 0.9
-    lr_weights: float | None = None  # none: the schedule's, 10 or 1e-3 times the number of rows
-    scale: Literal["auto", "none", "unit"] = "auto"  # auto: as they are for color:kind=max, else standardised
+    batch: int = 128  # rows per step
+    lr_estimator: float = 1e-3  # learning rate of theta
+    momentum: float = 0.9  # of theta's SGD
+    lr_weights: float | None = None  # learning rate of omega; none: the schedule's, 10 or 1e-3 times the number of rows
+    scale: Literal["auto", "none", "unit"] = "auto"  # of the features; auto: none for color:kind=max, else standardised (unit)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "phi", whole_names(self.phi))
         if (self.epochs or 0) < 0 or self.batch < 1 or not 0 <= self.momentum < 1 or not 0 < self.keep <= 1:
-            raise UserError("repair: epochs must not be negative, batch at least 1, momentum in [0, 1), keep in (0, 1]")
+            raise UserError("repair: epochs must not be negative, batch must be at least 1, momentum in [0, 1), keep in (0, 1]")
         if self.lr_estimator <= 0 or (self.lr_weights is not None and self.lr_weights <= 0):
             raise UserError("repair: lr_estimator and lr_weights must be above 0")
 
@@ -109,7 +110,7 @@ def apply(work: Work, cfg: Config) -> Outcome:
 
 
 def schedule_for(rows: int, cfg: Config) -> tuple[int, float]:
-    """Epochs and learning rate of the weights for so many rows.
+    """Epochs and learning rate of the weights for this number of rows.
 
     >>> schedule_for(70_000, Config()), schedule_for(1_280, Config()), schedule_for(1_280, Config(epochs=5))
     ((200, 10.0), (2000, 1.28), (5, 1.28))
@@ -133,7 +134,7 @@ def repair_weights(
     state: Path | None = None,
     advance: Callable[[int, str], None] | None = None,
 ) -> Tensor:
-    """A weight in (0, 1) for every row; `state` names a file to go on from and to keep the game in while it runs.
+    """A weight in (0, 1) for every row; `state` names a file to resume from and to save progress in.
 
     >>> y = torch.tensor([0, 1]).repeat(200)
     >>> z = torch.where(torch.arange(400) < 380, y, 1 - y).float()[:, None]  # 5 % of the rows contradict the feature
@@ -147,12 +148,12 @@ def repair_weights(
     features = features.reshape(len(features), -1) if features.ndim > 1 else features[:, None]
     if not bool(torch.isfinite(features).all()):
         row = int((~torch.isfinite(features)).any(1).nonzero()[0])
-        raise UserError(f"features have NaN or infinity; the first is row {row}")
+        raise UserError(f"features have NaN or infinity, first in row {row}")
     if not features.dtype.is_floating_point:
         features = features.float()
     codes, y = torch.unique(y, return_inverse=True)
     if len(codes) < 2:
-        raise UserError(f"one class only in {len(y)} rows: there is nothing to predict")
+        raise UserError(f"only one class in {len(y)} rows: nothing to predict")
     game = Game(features, y, lr_estimator, momentum, 1e-3 * len(y) if lr_weights is None else lr_weights, seed)
     epoch = game.load(state) if state is not None else 0
     if advance and epoch:
@@ -169,16 +170,16 @@ def repair_weights(
     weights = game.weights()
     if not bool(torch.isfinite(weights).all()):
         raise UserError(
-            f"repair: the weights left the numbers (the rarest class has {int(y.bincount().min())} of {len(y)} rows); "
-            f"lower lr_weights, for so many rows to {1e-3 * len(y):.2g} or less, or raise lr_estimator or the number of epochs"
+            f"repair: the weights became non-finite (the rarest class has {int(y.bincount().min())} of {len(y)} rows); "
+            f"lower lr_weights to {1e-3 * len(y):.2g} or less, or raise lr_estimator or epochs"
         )
     return weights
 
 
 class Game:
-    """The two players. Weights live in a matrix with one class per line, so that a number per class reaches all of its rows at once.
+    """The two players. Weights are a matrix with one class per line, so that a number per class reaches all its rows at once.
 
-    A class with many rows has several lines of equal length; the ends are padded with omega = -inf, that is w = 0, which no step moves.
+    A class with many rows has several lines of equal length, padded with omega = -inf, that is w = 0, which no step changes.
     """
 
     def __init__(self, z: Tensor, y: Tensor, lr_estimator: float, momentum: float, lr_weights: float, seed: int) -> None:
@@ -191,8 +192,8 @@ class Game:
         lines = -(-counts // length)  # of each class
         self.line_class = torch.repeat_interleave(torch.arange(self.classes), lines)
         first_line = lines.cumsum(0) - lines
-        rank = torch.arange(len(y)) - (counts.cumsum(0) - counts)[y[order]]  # place of a row within its class
-        self.place = torch.empty_like(y)  # of each row in the flat matrix
+        rank = torch.arange(len(y)) - (counts.cumsum(0) - counts)[y[order]]  # position of a row within its class
+        self.place = torch.empty_like(y)  # position of each row in the flat matrix
         self.place[order] = first_line[y[order]] * length + rank
         self.omega = z.new_full((len(self.line_class) * length,), -torch.inf)
         self.omega[self.place] = 0
@@ -210,7 +211,7 @@ class Game:
         return self.w.view(-1)[self.place].clone()
 
     def epoch(self, batch: int, generator: torch.Generator) -> float:
-        """All rows once; the mean of V over the batches."""
+        """One pass over all rows; returns the mean of V over the batches."""
         order = torch.randperm(len(self.y), generator=generator)
         z, y, place = self.z1[order], self.y[order], self.place[order]
         total = z.new_zeros(())
@@ -229,13 +230,13 @@ class Game:
         ce = -log_p.gather(1, y[:, None]).squeeze(1)
         surprise = -log_prior[y]
         risk, entropy = w @ ce, w @ surprise  # A, E
-        # theta: descent on mean_B(w / mean(w) * ce), on the weights from before.
+        # theta: descent on mean_B(w / mean(w) * ce), with the weights from before the step.
         error = log_p.exp_()
         error.scatter_add_(1, y[:, None], error.new_full((len(y), 1), -1.0))
         error *= (w * (len(self.y) / len(y) / total))[:, None]
         self.speed.mul_(self.momentum).addmm_(z.T, error)
         self.theta.sub_(self.speed, alpha=self.lr_estimator)
-        # omega: one number per class for every row, and the batch's own part.
+        # omega: one number per class for every row, and a part for the batch.
         ratio = risk / entropy.square()
         in_batch = w.new_zeros(self.classes).index_add_(0, y, w)  # W_c
         per_class = ratio * (in_batch.sum() / total - in_batch / by_class)

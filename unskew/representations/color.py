@@ -4,7 +4,7 @@ r"""color: the colours of an image, without any shape.
            \phi_\text{histogram} = \text{share of pixels in each of } 4^3 \text{ colour boxes}
 
 Source: Li and Vasconcelos, "REPAIR", CVPR 2019 (released code: the per-channel maximum over pixels).
-Differs: `mean` and `histogram` are ours; the paper only says colour.
+Differs: `mean` and `histogram` are ours; the paper says only "color".
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ BINS = 4
 
 @dataclass(frozen=True)
 class Config:
-    kind: Literal["max", "mean", "histogram"] = "max"
+    kind: Literal["max", "mean", "histogram"] = "max"  # maximum; mean and deviation; or 4x4x4 histogram
 
 
 def phrase(cfg: Config) -> str:
@@ -46,4 +46,4 @@ def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
         code = code * BINS + channel
     size = BINS ** x.shape[1]
     counts = torch.zeros(len(x), size).scatter_add_(1, code, torch.ones_like(code, dtype=torch.float32))
-    return (counts / code.shape[1]).sqrt()  # the square root spreads small shares: a few pixels may be the shortcut
+    return (counts / code.shape[1]).sqrt()  # the square root spreads small shares, as a few pixels may be the shortcut

@@ -1,10 +1,10 @@
-r"""column: any other column of the table: what is known about a row beside its image.
+r"""column: any other column of the table: what is known about a row besides its image.
 
 .. math::  \phi = \text{one-hot code of the value}, \quad \text{or the number itself if there are more than 50 values}
 
-Missing values are a value of their own (or the mean, for numbers).
+Missing values count as a separate value (or as the mean, for numbers).
 
-Source: this is the known-bias case of every paper.
+Source: the known-bias case of every paper.
 Differs: nothing.
 """
 
@@ -26,11 +26,11 @@ _SKIPPED = {*LABEL_NAMES, "file_name", "img_filename", "filename", "path", "spli
 
 @dataclass(frozen=True)
 class Config:
-    name: str
+    name: str  # the column
 
 
 def variants(data: DataSet) -> list[dict[str, str]]:
-    """One for every bias column, and for every other column that is no label, path, split or row number."""
+    """One for every bias column, and for every other column except label, path, split and row number."""
     chosen = list(data.bias_names)
     for series in data.columns:
         if series.name in chosen or series.name in _SKIPPED or series.name in data.classes:
@@ -65,7 +65,7 @@ def features(data: DataSet, index: Tensor, x: Tensor | None, cfg: Config) -> Ten
     if series.n_unique() > MOST and series.dtype.is_numeric():
         numbers = series.cast(pl.Float64).fill_nan(None)
         values = torch.from_numpy(numbers.fill_null(numbers.mean() if len(numbers.drop_nulls()) else 0.0).to_numpy().copy())
-        # Centred while still in double precision: a time in seconds has more digits than a float has.
+        # Centred while still in double precision: a time in seconds has more digits than a 32-bit float.
         return ((values - values.mean()) / values.std().clamp(min=1e-300))[index][:, None].float()
     codes = series.cast(pl.String).fill_null("").rank("dense").to_numpy().astype("int64") - 1
     return F.one_hot(torch.from_numpy(codes)[index], int(codes.max()) + 1).float()

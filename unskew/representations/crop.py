@@ -1,9 +1,9 @@
-r"""crop: the border of an image alone (mostly background), or its centre alone (mostly the object).
+r"""crop: only the border of an image (mostly background), or only its centre (mostly the object).
 
 .. math::  \phi = \text{cells of a } 16 \times 16 \text{ area average: the outer two rings, or the inner } 8 \times 8
 
 Source: the background-only images of Xiao, Engstrom, Ilyas, Madry, "Noise or signal", ICLR 2021, without masks.
-Differs: position stands for the mask that a user does not have.
+Differs: position replaces the mask, which a user does not have.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ GRID, RING = 16, 2
 
 @dataclass(frozen=True)
 class Config:
-    where: Literal["border", "center"] = "border"
+    where: Literal["border", "center"] = "border"  # the outer two rings, or the inner 8x8 cells
 
 
 def phrase(cfg: Config) -> str:

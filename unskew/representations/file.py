@@ -1,12 +1,12 @@
-r"""file: facts about the file and not the picture: width, height, aspect, bytes, format, JPEG quality, EXIF, colour mode.
+r"""file: facts about the file, not the picture: width, height, aspect, bytes, format, JPEG quality, EXIF, colour mode.
 
 .. math::  \phi = (w, h, w/h, \log b, \text{bits per pixel}, q, [\text{EXIF}], [\text{format}], [\text{mode}])
 
-The JPEG quality q is read from the quantisation table: its mean over that of the standard's table, turned back into the scale from 1 to
-100 that encoders use. 0 for other formats.
+The JPEG quality q comes from the quantisation table: its mean divided by that of the standard table, converted to the scale from
+1 to 100 that encoders use; 0 for other formats.
 
 Source: the tables of ITU-T T.81, annex K, and the scaling of the IJG encoder.
-Differs: encoders with tables of their own get the nearest IJG quality.
+Differs: encoders with other tables get the nearest IJG quality.
 """
 
 import math

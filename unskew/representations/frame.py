@@ -1,9 +1,9 @@
-r"""frame: one frame of a clip, or the mean of all: what can be told without motion.
+r"""frame: one frame of a clip, or the mean of all: what can be seen without motion.
 
 .. math::  \phi = \text{area average on } 8 \times 8 \text{ of } x_t \ (t = 0 \text{ or } T/2), \quad \text{or of } \mathrm{mean}_t\, x_t
 
 Source: Li and Vasconcelos, "REPAIR", CVPR 2019, section 4.2 (static bias of action data sets).
-Differs: pixels instead of ImageNet features; `layer` gives features of a network.
+Differs: pixels instead of ImageNet features; for features of a network, use `layer`.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ VARIANTS = ({"which": "middle"}, {"which": "mean"})
 
 @dataclass(frozen=True)
 class Config:
-    which: Literal["first", "middle", "mean"] = "middle"
+    which: Literal["first", "middle", "mean"] = "middle"  # the frame to use, or the mean of all
 
 
 def phrase(cfg: Config) -> str:

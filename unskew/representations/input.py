@@ -1,4 +1,4 @@
-r"""input: the feature vector itself, for data that comes as vectors.
+r"""input: the feature vector itself, for vector data.
 
 .. math::  \phi(x) = x
 
@@ -26,7 +26,7 @@ def phrase(cfg: Config) -> str:
 
 
 def applies(data: DataSet, cfg: Config) -> str:
-    return "" if len(data.shape) == 1 else f"inputs of shape {data.shape} are no vectors"
+    return "" if len(data.shape) == 1 else f"inputs of shape {data.shape} are not vectors"
 
 
 def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:

@@ -1,12 +1,13 @@
-r"""layer: the output of any layer of any network: of a finished run, or of a network with its first weights, random or from a file.
+r"""layer: the output of any layer of any network: of a finished run, or of a network with initial weights, random or from a file.
 
 .. math::  \phi = \mathrm{mean}_{hw}\, h_l(x), \qquad \text{or, with } \texttt{gram}: \quad
            \phi = \frac{1}{CHW} h_l(x)\, h_l(x)^\top
 
-`layer:model=resnet,net.depth=50,net.weights=resnet50.pth,frames=true` is what REPAIR reads static bias of clips from;
+`layer:model=resnet,net.depth=50,net.weights=resnet50.pth,frames=true` is REPAIR's representation for the static bias of clips;
 `layer:model=vgg16,net.weights=vgg16.pth,at=relu1_2,gram=true` is ReBias's texture.
 
-Source: Bahng et al., ICML 2020 (Gram matrices of a low layer as texture); Li and Vasconcelos, CVPR 2019 (network features as phi).
+Source: Bahng et al., ICML 2020 (Gram matrices of an early layer as texture); Li and Vasconcelos, CVPR 2019 (network features as
+phi).
 Differs: nothing.
 """
 
@@ -29,25 +30,25 @@ from unskew.models._contract import load as network_named
 from unskew.nn.weights import without_first_weights
 
 PIXELS, CONTENT = True, True
-VARIANTS: tuple[dict[str, str], ...] = ()  # only when asked for: which network is the user's choice
+VARIANTS: tuple[dict[str, str], ...] = ()  # only on request: the user chooses the network
 
 
 @dataclass(frozen=True)
 class Config:
     run: str = ""  # folder of a finished run
-    model: str = ""  # or a network by name, with its first weights: random, or those it comes with (efficientnet-lite0)
-    pretrained: bool = True  # false: at random all the same
+    model: str = ""  # or a network by name, with initial weights: random, or the ones it comes with (efficientnet-lite0)
+    pretrained: bool = True  # false: random weights even if it comes with some
     net: dict[str, Any] = field(default_factory=dict)  # settings of that network: net.depth=50, net.weights=FILE
     frames: bool = False  # clips: an image network on every frame, averaged over time
-    at: str = ""  # layer; the last by default
-    gram: bool = False
-    seed: int = 0
+    at: str = ""  # layer; empty: the last
+    gram: bool = False  # use the Gram matrix of the layer
+    seed: int = 0  # of random weights
 
     def __post_init__(self) -> None:
         if bool(self.run) == bool(self.model):
-            raise UserError("representation layer: give run=FOLDER or model=NAME, one of them")
+            raise UserError("representation layer: set either run=FOLDER or model=NAME")
         if self.run and self.net:
-            raise UserError("representation layer: net.* are settings of model=NAME; a run has its own")
+            raise UserError("representation layer: net.* are settings of model=NAME and cannot be combined with run")
 
     def __hash__(self) -> int:
         return hash(repr(self))
@@ -62,14 +63,14 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 
 def state(cfg: Config) -> str:
-    """What the cache depends on beside the settings: the weights themselves."""
+    """What the cache depends on besides the settings: the weights."""
     path = Path(cfg.run) / "model.safetensors" if cfg.run else Path(cfg.net.get("weights", ""))
     return f"{path.stat().st_mtime_ns}-{path.stat().st_size}" if path.is_file() else ""
 
 
 @functools.lru_cache(maxsize=4)
 def network(cfg: Config, weights: str, shape: tuple[int, ...], outputs: int) -> Any:
-    """The network with its weights; `weights` tells one state of a run from another."""
+    """The network with its weights; `weights` identifies the state of the file."""
     if cfg.model:
         given = dict(cfg.net)
         if not cfg.pretrained:
@@ -85,30 +86,30 @@ def network(cfg: Config, weights: str, shape: tuple[int, ...], outputs: int) -> 
         raise UserError(f"{cfg.run!r} is not a finished run")
     record = json.loads((path / "config.json").read_text(encoding="utf-8"))
     if tuple(record["data"]["shape"]) != shape:
-        raise UserError(f"{cfg.run!r} was trained on inputs of shape {tuple(record['data']['shape'])}, these have {shape}")
+        raise UserError(f"{cfg.run!r} was trained on inputs of shape {tuple(record['data']['shape'])}, but these have {shape}")
     settings = record["config"]
     with without_first_weights():
-        made = maker(settings["model_name"], settings["model"], shape, len(record["data"]["classes"]))()
+        model = maker(settings["model_name"], settings["model"], shape, len(record["data"]["classes"]))()
     tensors, _ = checkpoint.read(path / "model.safetensors")
-    made.load_state_dict({k.removeprefix("model."): t.float() for k, t in tensors.items() if k.startswith("model.")})
-    return made.eval()
+    model.load_state_dict({k.removeprefix("model."): t.float() for k, t in tensors.items() if k.startswith("model.")})
+    return model.eval()
 
 
 def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
-    engine.keep_freed_memory()  # a network's maps are large, and the next batch needs the same
-    made = network(cfg, state(cfg), data.shape[1:] if cfg.frames else data.shape, len(data.classes))
-    assert isinstance(made, Model)
+    engine.keep_freed_memory()  # feature maps are large, and the next batch needs as much
+    model = network(cfg, state(cfg), data.shape[1:] if cfg.frames else data.shape, len(data.classes))
+    assert isinstance(model, Model)
     x = normalise(x, data)
     if cfg.frames:
-        return _read(made, x.flatten(0, 1), cfg).view(*x.shape[:2], -1).mean(1)
-    return _read(made, x, cfg)
+        return _read(model, x.flatten(0, 1), cfg).view(*x.shape[:2], -1).mean(1)
+    return _read(model, x, cfg)
 
 
-def _read(made: Model, x: Tensor, cfg: Config) -> Tensor:
-    h = made.features(x, cfg.at)
+def _read(model: Model, x: Tensor, cfg: Config) -> Tensor:
+    h = model.features(x, cfg.at)
     if h.ndim <= 2 and cfg.gram:
         raise UserError(
-            f"layer {cfg.at or made.layers[-1]} has no places for a Gram matrix; name a map with at=, such as {made.layers[0]}"
+            f"gram=true needs a layer that is a map, but {cfg.at or model.layers[-1]} is not; try at={model.layers[0]}"
         )
     if h.ndim <= 2:
         return h.flatten(1)

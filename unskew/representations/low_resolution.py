@@ -21,7 +21,7 @@ VARIANTS: tuple[dict[str, str], ...] = ({},)
 
 @dataclass(frozen=True)
 class Config:
-    side: int = 8
+    side: int = 8  # pixels per side
 
     def __post_init__(self) -> None:
         if not 1 <= self.side <= 64:

@@ -1,8 +1,8 @@
-r"""spectrum: how much of each spatial frequency and direction an image holds: blur, noise, grids, compression.
+r"""spectrum: how much of each spatial frequency and direction an image contains: blur, noise, grids, compression.
 
 .. math::  \phi = \log\big(\epsilon + \mathrm{mean}_{(u,v) \in \text{band}} |\hat x_{uv}|^2\big)
 
-over twelve bands of frequency and six of direction of the grey image, brought to mean 0 and deviation 1.
+over twelve bands of frequency and six of direction of the standardised grey image.
 
 Source: Torralba and Oliva, "Statistics of natural image categories", Network 2003.
 Differs: bands instead of principal components.

@@ -1,12 +1,12 @@
-r"""texture: which small patterns occur together, wherever they are; no network needed.
+r"""texture: which small patterns occur together, anywhere in the image; needs no network.
 
 .. math::  G_{kl} = \frac{1}{HW} \sum_p (f_k * x)_p \, (f_l * x)_p, \qquad \phi = \mathrm{sign}(G) \sqrt{|G|}
 
-f are ten fixed filters on the grey image, brought to mean 0 and deviation 1: derivatives in four directions at two scales, and two
-Laplacians. The Gram matrix of a network's layer is the representation `layer` with `gram=true`.
+f are ten fixed filters on the standardised grey image: derivatives in four directions at two scales, and two Laplacians. For the
+Gram matrix of a network's layer, use the representation `layer` with `gram=true`.
 
-Source: Gatys, Ecker, Bethge, "Texture synthesis using convolutional neural networks", NeurIPS 2015 (Gram matrices), with fixed filters.
-Differs: filters are fixed, so no weights are needed.
+Source: Gatys, Ecker, Bethge, "Texture synthesis using convolutional neural networks", NeurIPS 2015 (Gram matrices).
+Differs: the filters are fixed, so no weights are needed.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Fifteen ways in which images go bad, at five strengths, for batches in [0, 1]: the formulas of the question `corruptions`."""
+"""Fifteen image corruptions at five severities, for batches in [0, 1]: the formulas of the question `corruptions`."""
 
 import io
 import math
@@ -12,16 +12,16 @@ from torch import Tensor
 
 from unskew.core.errors import UserError, suggest
 
-SIDE = 224  # the side that lengths are meant for
+SIDE = 224  # image side that lengths below refer to
 Corruption = Callable[[Tensor, int, torch.Generator], Tensor]
 
 
 def corrupt(x: Tensor, kind: str, severity: int, generator: torch.Generator) -> Tensor:
-    """Images (n, c, h, w) in [0, 1], corrupted, in [0, 1]."""
+    """Corrupted images (n, c, h, w) in [0, 1], from images in [0, 1]."""
     if kind not in CORRUPTIONS:
         raise UserError(f"no corruption {kind!r}{suggest(kind, CORRUPTIONS)}")
     if not 1 <= severity <= 5:
-        raise UserError(f"severity {severity}: must lie in 1 to 5")
+        raise UserError(f"severity {severity}: must be 1 to 5")
     return CORRUPTIONS[kind](x, severity - 1, generator).clamp(0, 1)
 
 
@@ -50,7 +50,7 @@ def impulse_noise(x: Tensor, s: int, g: torch.Generator) -> Tensor:
 
 def defocus_blur(x: Tensor, s: int, g: torch.Generator) -> Tensor:
     radius, soft = ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5))[s]
-    r = max(_pixels(x, radius), 0.75)  # a smaller disc would touch no neighbour
+    r = max(_pixels(x, radius), 0.75)  # a smaller disc would reach no neighbour
     reach = math.ceil(r + 1)
     side = torch.arange(-reach, reach + 1, dtype=x.dtype)
     disc = (r - (side[:, None].square() + side.square()).sqrt() + 0.5).clamp(0, 1)
@@ -58,7 +58,7 @@ def defocus_blur(x: Tensor, s: int, g: torch.Generator) -> Tensor:
 
 
 def glass_blur(x: Tensor, s: int, g: torch.Generator) -> Tensor:
-    """Pixels change places with near ones, between two blurs."""
+    """Pixels are shuffled locally, between two blurs."""
     sigma, reach, times = ((0.7, 1, 2), (0.9, 2, 1), (1.0, 2, 3), (1.1, 3, 2), (1.5, 4, 2))[s]
     n, _, h, w = x.shape
     x, far = _blurred(x, _pixels(x, sigma)), max(1, round(_pixels(x, reach)))
@@ -117,7 +117,7 @@ def fog(x: Tensor, s: int, g: torch.Generator) -> Tensor:
 
 
 def brightness(x: Tensor, s: int, g: torch.Generator) -> Tensor:
-    """The value of hue, saturation and value, raised: all channels by the factor that lifts the largest."""
+    """Raise the value of HSV: all channels by the factor that raises the largest."""
     top = x.amax(1, keepdim=True)
     raised = (top + (0.1, 0.2, 0.3, 0.4, 0.5)[s]).clamp(max=1)
     return torch.where(top > 0, x * raised / top.clamp(min=1e-6), raised)
@@ -165,7 +165,7 @@ def _through_jpeg(pixels: Tensor, quality: int) -> Tensor:
 
 
 def _filtered(x: Tensor, kernel: Tensor) -> Tensor:
-    """Every channel with one kernel that sums to one."""
+    """Every channel convolved with one kernel, normalised to sum to one."""
     c, (kh, kw) = x.shape[1], kernel.shape
     padded = F.pad(x, (kw // 2, kw // 2, kh // 2, kh // 2), mode="replicate")
     return F.conv2d(padded, (kernel / kernel.sum()).expand(c, 1, kh, kw), groups=c)
@@ -182,7 +182,7 @@ def _blurred(x: Tensor, sigma: float) -> Tensor:
 
 
 def _along(x: Tensor, angle: Tensor, radius: float, sigma: float) -> Tensor:
-    """A trail along a line of each image's own angle, fading as half a Gaussian."""
+    """Motion along a line at each image's own angle, fading like half a Gaussian."""
     h, w = x.shape[2:]
     total, sum_of_weights = torch.zeros_like(x), 0.0
     for k in range(math.ceil(2 * radius) + 1):

@@ -10,7 +10,7 @@ from unskew.core.errors import UserError
 
 
 def macro_f1(guess: Tensor, truth: Tensor) -> float:
-    r"""Mean over labels that occur of 2 tp / (2 tp + fp + fn).
+    r"""2 tp / (2 tp + fp + fn), averaged over labels that occur.
 
     >>> macro_f1(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
     0.3333333333333333
@@ -35,9 +35,9 @@ def label_matrix(labels: Tensor) -> Tensor:
 
 
 def decided(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """What the logits say and what is true, as zeros and ones (N, L): the largest, or every one above 0."""
+    """Predictions (the largest logit, or every one above 0) and true labels, as zeros and ones (N, L)."""
     truth = label_matrix(labels)
     if labels.ndim == 1:
-        width = truth.shape[1]  # a class that does not occur is no label here; saying it is an error in the others
+        width = truth.shape[1]  # a class that does not occur has no column; predicting it counts as an error in the others
         return F.one_hot(logits.argmax(1), max(logits.shape[1], width))[:, :width].float(), truth
     return (logits > 0).float(), truth

@@ -1,4 +1,4 @@
-"""Groups: how (label, bias...) becomes one integer, and sums over it."""
+"""Groups: (label, bias...) as one integer, and sums over it."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from unskew.core.errors import UserError
 
 
 def tensor_of(values: Tensor, what: str) -> Tensor:
-    """Numbers from a tensor, an array or a list; words are refused."""
+    """Numbers from a tensor, an array or a list; raises for anything else."""
     try:
         return torch.as_tensor(values)
     except (TypeError, ValueError):
-        raise UserError(f"{what} must be numbers (codes from 0 on), got {type(values).__name__} of something else") from None
+        raise UserError(f"{what} must be numbers (codes from 0 on), got {type(values).__name__} of another type") from None
 
 
 def group_id(columns: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
@@ -39,11 +39,11 @@ def group_sums(values: Tensor, group: Tensor, num_groups: int) -> tuple[Tensor, 
 
 
 def lift(y: Tensor, bias: Tensor, num_classes: int, num_values: int) -> Tensor:
-    r"""How much more often a class and a bias value meet than if they were independent, (C, V).
+    r"""How much more often a class and a bias value occur together than if they were independent, (C, V).
 
     .. math::  l_{yb} = \frac{n_{yb} \, N}{n_y \, n_b}
 
-    1 where independent; 0 for a pair that never meets, and where a class or a value has no rows.
+    1 if independent; 0 for a pair that never occurs, or if a class or a value has no rows.
 
     >>> lift(torch.tensor([0, 0, 1, 1]), torch.tensor([0, 0, 1, 0]), 2, 2)[0].tolist()  # 2 * 4 / (2 * 3), 0
     [1.3333333333333333, 0.0]

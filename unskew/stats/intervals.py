@@ -21,7 +21,7 @@ def wilson(correct: float, n: int, z: float = Z95) -> tuple[float, float]:
     centre = p + z * z / (2 * n)
     spread = z * math.sqrt(max(p * (1 - p), 0.0) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
-    # At p = 0 and p = 1 the ends are 0 and 1 exactly; rounding must not move them.
+    # At p = 0 and p = 1 one end is exactly 0 or 1; rounding must not change it.
     low = 0.0 if correct == 0 else max(0.0, (centre - spread) / scale)
     high = 1.0 if correct == n else min(1.0, (centre + spread) / scale)
     return low, high
@@ -34,7 +34,7 @@ def mean_of_proportions(correct: Sequence[float], n: Sequence[int], z: float = Z
                \bar p \pm z \, \frac1K \sqrt{\textstyle\sum_k \tilde p_k (1 - \tilde p_k) / n_k},
                \qquad \tilde p_k = \frac{c_k + 1}{n_k + 2}
 
-    The variance uses the shrunk proportion, so that a group that is all right does not claim certainty. Clipped to [0, 1].
+    The variance uses the shrunk proportion, so that an all-correct group does not claim certainty. Clipped to [0, 1].
 
     >>> mean_of_proportions([1, 1], [2, 2])[0]
     0.5

@@ -1,24 +1,26 @@
-r"""Reducing bias amplification (RBA): predictions moved as little as needed until every label goes with the attribute as often as asked.
+r"""Reducing bias amplification (RBA): shift predictions as little as needed to give every label its wanted shares of bias values.
 
 .. math::
     \max_{\hat y} \sum_{il} s_{il}\, \hat y_{il} \quad \text{such that} \quad
     \Big\lvert \frac{\sum_i \hat y_{il}\, [a_i = v]}{\sum_i \hat y_{il}} - r_{lv} \Big\rvert \le \gamma \quad \text{for all } l, v
 
-By Lagrange, the scores of a label are shifted by a number per attribute value, and decided as before:
+By Lagrange multipliers, the scores of a label are shifted by one number per bias value, and decided as before:
 
 .. math::  \tilde s_{il} = s_{il} - \sum_v \mu_{lv} \big([a_i = v] - b_{lv}\big), \qquad
            b_{lv} = r_{lv} + \gamma,\ \mu_{lv} \ge 0 \quad \text{or} \quad b_{lv} = r_{lv} - \gamma,\ \mu_{lv} \le 0
 
-A larger mu takes the label from rows of value v and gives it to others, so the share falls steadily. Several labels per row: a label's
-constraints are its own, and each mu is the smallest that meets its bound, by bisection. One class per row: classes take rows from each
-other, so the shifts of all classes and values move together, in shrinking steps against what is violated, and the best round is kept.
+A larger mu takes the label from rows of value v and gives it to others, so the share decreases monotonically. Several labels per
+row: each label has its own constraints, and each mu is the smallest that meets its bound, by bisection. One class per row:
+classes compete for rows, so the shifts of all classes and values are updated together, in shrinking steps against the violations,
+and the best round is kept.
 
-The shift of a row is chosen by its own attribute: calibrated scores need the attribute at test time, and tell it.
+A row's shift depends on its bias value: calibrated scores need it at test time, and reveal it.
 
-Source: Zhao, Wang, Yatskar, Ordonez, Chang, "Men also like shopping", EMNLP 2017 (margin 0.05); a baseline of Wang et al., ICCV 2019.
-Differs: bisection (several labels) and shrinking steps (one class) in place of steps of a fixed size, so that the margin is met and not
-only approached; the attribute is given, not predicted together with the labels. Labels said for fewer than `least` rows before any shift
-are left alone, as in the paper.
+Source: Zhao, Wang, Yatskar, Ordonez, Chang, "Men also like shopping", EMNLP 2017 (margin 0.05); a baseline of Wang et al., ICCV
+2019.
+Differs: bisection (several labels) and shrinking steps (one class) instead of steps of a fixed size, so that the margin is met
+and not just approached; the bias value is given, not predicted together with the labels. Labels predicted for fewer than `least`
+rows before any shift are left alone, as in the paper.
 """
 
 from dataclasses import dataclass
@@ -31,22 +33,22 @@ from unskew.core.errors import UserError
 ROUNDS = 50
 DUAL_ROUNDS = 1000
 STEPS = 60  # of a bisection
-LEAST = 10  # rows for which a label must be said to have a share at all
+LEAST = 10  # rows for which a label must be predicted to have a share at all
 
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
     scores: Tensor  # (N, L) shifted
-    shares: Tensor  # (L, V) of the decisions afterwards; NaN where a label is said for no row
+    shares: Tensor  # (L, V) of the decisions afterwards; NaN for a label predicted for no row
     violations: tuple[int, int]  # labels outside the margin, before and after
 
 
 def rba(
     scores: Tensor, attribute: Tensor, ratios: Tensor, *, single: bool = False, margin: float = 0.05, least: int = LEAST
 ) -> Calibrated:
-    """Shift `scores` (N, L) until the decisions have the shares `ratios` (L, V) of attribute values, within `margin`.
+    """Shift `scores` (N, L) until the decisions have the shares `ratios` (L, V) of bias values, within `margin`.
 
-    `single`: one class per row, the largest score; else every label above 0. Rows without an attribute value (-1) are left alone.
+    `single`: one class per row, the largest score; else every label above 0. Rows without a bias value (-1) are left alone.
     """
     if scores.ndim != 2 or len(scores) != len(attribute) or ratios.ndim != 2 or ratios.shape[0] != scores.shape[1]:
         raise UserError(
@@ -57,14 +59,14 @@ def rba(
         raise UserError(f"rba: margin={margin:g} must lie in (0, 1)")
     known = attribute >= 0
     if bool(known.any()) and int(attribute.max()) >= ratios.shape[1]:
-        raise UserError(f"rba: attribute value {int(attribute.max())} has no ratio")
+        raise UserError(f"rba: bias value {int(attribute.max())} has no ratio")
     moved = scores[known].double().clone()
     values = torch.nn.functional.one_hot(attribute[known], ratios.shape[1]).double()  # (n, V)
     ratios = ratios.double()
     watched = _said(moved, single).sum(0) >= least
     before = int(_violated(moved, values, ratios, single, margin, watched).any(1).sum())
     size = float(moved.std()) or 1.0  # steps are in units of the scores
-    best, fewest = moved.clone(), before  # shares that no decisions can have together never settle: the best round is kept
+    best, fewest = moved.clone(), before  # infeasible shares never converge: keep the best round
     for k in range(DUAL_ROUNDS if single else ROUNDS):
         wrong = _violated(moved, values, ratios, single, margin, watched)
         outside = int(wrong.any(1).sum())
@@ -73,7 +75,7 @@ def rba(
         if not outside:
             break
         if single:
-            off = (_shares(_said(moved, single), values) - ratios).nan_to_num(-1.0)  # a class that is never said is wanted more
+            off = (_shares(_said(moved, single), values) - ratios).nan_to_num(-1.0)  # raise a class that is never predicted
             moved -= size * (k + 1) ** -0.5 * values @ torch.where(wrong, off, 0.0).T
         else:
             for label, v in wrong.nonzero().tolist():
@@ -84,7 +86,7 @@ def rba(
 
 
 def training_ratios(y: Tensor, attribute: Tensor, num_labels: int, num_values: int) -> Tensor:
-    """(L, V): of the rows with a label, the share of each attribute value; equal shares for a label no row has.
+    """(L, V): of the rows with a label, the share of each bias value; equal shares for a label that no row has.
 
     >>> training_ratios(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]), 2, 2).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
@@ -107,7 +109,7 @@ def _shares(said: Tensor, values: Tensor) -> Tensor:
 
 
 def _violated(scores: Tensor, values: Tensor, ratios: Tensor, single: bool, margin: float, watched: Tensor) -> Tensor:
-    """(L, V) booleans; a label that is not said any more has no share, which is none within the margin either."""
+    """(L, V) booleans; a label that is no longer predicted has no share, which counts as a violation."""
     near = (_shares(_said(scores, single), values) - ratios).abs() <= margin + 1e-9
     return ~near & watched[:, None]
 
@@ -118,22 +120,22 @@ def _meet(scores: Tensor, is_v: Tensor, wanted: float, margin: float) -> None:
 
     def share(shifted: Tensor) -> float:
         said = shifted > 0
-        return float((said * is_v).sum() / said.sum())  # NaN, which meets no bound, where the label is never said
+        return float((said * is_v).sum() / said.sum())  # NaN, which meets no bound, if the label is never predicted
 
     too_high = share(own) > wanted
     bound = min(1.0, wanted + margin) if too_high else max(0.0, wanted - margin)
-    # What a unit of mu does: takes from rows on the crowded side and gives to the others.
+    # The effect of a unit of mu: it takes from rows of the over-represented side and gives to the others.
     direction = -(is_v - bound) if too_high else is_v - bound
 
     def met(mu: float) -> bool:
-        found = share(own + mu * direction)
-        return found <= bound + 1e-12 if too_high else found >= bound - 1e-12
+        shifted = share(own + mu * direction)
+        return shifted <= bound + 1e-12 if too_high else shifted >= bound - 1e-12
 
     high = 1.0
     while not met(high) and high < 1e12:
         high *= 2
     if not met(high):
-        return  # no row of another value to give the label to: it stays counted as outside
+        return  # no row of another value to give the label to: it remains outside the margin
     low = 0.0
     for _ in range(STEPS):
         middle = (low + high) / 2

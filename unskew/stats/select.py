@@ -1,4 +1,4 @@
-"""Which rows are kept, given a weight in (0, 1) for each: the five strategies of REPAIR, section 3.4."""
+"""Which rows to keep, given a weight in (0, 1) for each: the five strategies of REPAIR, section 4.1."""
 
 from typing import Literal
 
@@ -31,7 +31,7 @@ def select(
         \text{sample:}\ u_i < w_i,\ u_i \sim U(0, 1) \qquad
         \text{uniform:}\ \mathrm{round}(pN) \text{ at random}
 
-    `threshold` (t) acts on the first strategy, `keep` (p) on rank, class_rank and uniform. Ties in rank go to the earlier row.
+    `threshold` (t) applies to the first strategy, `keep` (p) to rank, class_rank and uniform. In a tie the earlier row wins.
 
     >>> select(torch.tensor([0.9, 0.2, 0.6, 0.4]), torch.tensor([0, 0, 1, 1]), "rank").tolist()
     [0, 2]
@@ -43,7 +43,7 @@ def select(
         raise UserError(f"{len(w)} weights for {len(y)} labels")
     if not bool(torch.isfinite(w).all()):
         raise UserError(
-            f"weights must be finite; row {int((~torch.isfinite(w)).nonzero()[0])} is {float(w[~torch.isfinite(w)][0])}"
+            f"weights must be finite, but row {int((~torch.isfinite(w)).nonzero()[0])} is {float(w[~torch.isfinite(w)][0])}"
         )
     if not 0 < keep <= 1:
         raise UserError(f"keep={keep}: the share of rows to keep must lie in (0, 1]")
@@ -67,17 +67,17 @@ def _largest(w: Tensor, share: float, least: int = 0) -> Tensor:
 
 
 def check_kept(kept: Tensor, y: Tensor, classes: tuple[str, ...], setting: str) -> None:
-    """An empty result is an error that says which setting caused it."""
+    """Raise if nothing is left, of all rows or of a class, naming the setting that caused it."""
     if not len(kept):
-        raise UserError(f"nothing is kept: {setting} drops all {len(y)} rows")
+        raise UserError(f"no rows left: {setting} drops all {len(y)}")
     before = y.bincount(minlength=len(classes))
     after = y[kept].bincount(minlength=len(classes))
     emptied = ((before > 0) & (after == 0)).nonzero().flatten().tolist()
     if emptied:
-        named = ", ".join(classes[c] for c in emptied[:5])
+        names = ", ".join(classes[c] for c in emptied[:5])
         raise UserError(
-            f"{setting} leaves no row of class {named}; relax it, keep a share of every class with strategy=class_rank, or all rows with "
-            "strategy=weights"
+            f"{setting} leaves no row of class {names}; relax it, or use strategy=class_rank to keep a share of every class, or "
+            "strategy=weights to keep all rows"
             if "strategy" in setting and "class_rank" not in setting
-            else f"{setting} leaves no row of class {named}; relax it"
+            else f"{setting} leaves no row of class {names}; relax it"
         )

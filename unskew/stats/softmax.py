@@ -23,19 +23,19 @@ def fit_softmax(
 
     .. math::  L_{p\delta}(W) = -\sum_i \omega_{ip} \log \mathrm{softmax}(W^\top x_i)_{y_{ip}} + \frac{\delta}{2} \lVert W_{1:} \rVert^2
 
-    x (n, D) whose first column is 1 and is not penalised; y and weight (n, P), each column of weights summing to 1. Returns
-    (decays, P, D, C). L-BFGS in coordinates where the features are white, from the largest decay, whose solution is near 0, to the
-    smallest, each starting where the last one ended.
+    The first column of x (n, D) is 1 and not penalised; y and weight are (n, P), each column of weights summing to 1. Returns
+    (decays, P, D, C). L-BFGS on whitened features, from the largest decay, whose solution is near 0, to the smallest, each
+    starting from the previous solution.
     """
     mean = x[:, 1:].mean(0)
     centred = x[:, 1:] - mean
     eigenvalues, vectors = torch.linalg.eigh(centred.T @ centred / len(x))
-    keep = eigenvalues > eigenvalues[-1:].clamp(min=1e-30) * 1e-7  # copies and sums of other columns add nothing
+    keep = eigenvalues > eigenvalues[-1:].clamp(min=1e-30) * 1e-7  # drop linear combinations of other columns
     scale = eigenvalues[keep].rsqrt()
     turn = vectors[:, keep] * scale  # (D - 1, K)
     white = torch.cat([x[:, :1], centred @ turn], 1)
-    found = {}
-    # Gain of a step, relative, below which a problem has arrived. On many rows 1e-5 leaves the risk right to a ten-thousandth.
+    solutions = {}
+    # Converged: the relative gain of a step is below this. With many rows, 1e-5 gives the risk to a ten-thousandth.
     if tolerance is None:
         tolerance = 1e-5 if len(x) > 20_000 or x.dtype == torch.float32 else 1e-9
     w = white.new_zeros(y.shape[1], white.shape[1], num_classes)
@@ -47,8 +47,8 @@ def fit_softmax(
 
         w = minimise(loss, w, 1 / num_classes + penalty, tolerance=tolerance, iterations=iterations)
         back = torch.einsum("dk,pkc->pdc", turn, w[:, 1:])
-        found[decay] = torch.cat([w[:, :1] - torch.einsum("d,pdc->pc", mean, back)[:, None], back], 1)
-    return torch.stack([found[decay] for decay in decays])
+        solutions[decay] = torch.cat([w[:, :1] - torch.einsum("d,pdc->pc", mean, back)[:, None], back], 1)
+    return torch.stack([solutions[decay] for decay in decays])
 
 
 def softmax_loss(x: Tensor, y: Tensor, weight: Tensor, penalty: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
@@ -74,7 +74,7 @@ def softmax_loss(x: Tensor, y: Tensor, weight: Tensor, penalty: Tensor, w: Tenso
 def minimise(loss: Loss, start: Tensor, curvature: Tensor, *, tolerance: float, iterations: int, memory: int = 10) -> Tensor:
     """L-BFGS on P problems together, from `start` (P, D, C), given the curvature of each coordinate (D, 1).
 
-    `loss(w, which)` gives values and gradients of the problems `which`. A problem that has arrived is not computed any more.
+    `loss(w, which)` returns values and gradients of the problems `which`. Converged problems are no longer computed.
     """
     arrived = start.clone()
     which = torch.arange(len(start))
@@ -84,7 +84,7 @@ def minimise(loss: Loss, start: Tensor, curvature: Tensor, *, tolerance: float, 
     for _ in range(iterations):
         direction = -_inverse_hessian(gradient, steps, curvature)
         slope = _dot(direction, gradient)
-        # A direction that does not descend, from rounding, is replaced by the plain scaled gradient.
+        # A direction that does not descend, because of rounding, is replaced by the scaled gradient.
         bad = slope >= 0
         if bool(bad.any()):
             direction = torch.where(bad[:, None, None], -gradient / curvature, direction)

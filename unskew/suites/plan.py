@@ -29,7 +29,7 @@ def plan(
 ) -> list[Task]:
     """Every run of the suite at a scale, shared ones first. Settings are checked here, down to the last key.
 
-    `roots` say where real sets lie on disk: values of the scale's vars.
+    `roots` gives the places of real sets on disk: values of the scale's vars.
     """
     scales = suite.part("scale")
     if scale not in scales:
@@ -37,14 +37,16 @@ def plan(
     chosen = scales[scale]
     for name in roots or {}:
         if name not in chosen.get("vars", {}):
-            raise UserError(f"--root {name}=...: {suite.name} at scale {scale} has {', '.join(chosen.get('vars', {})) or 'none'}")
+            raise UserError(
+                f"--root {name}: {suite.name} at scale {scale} has no such root: use {', '.join(chosen.get('vars', {})) or 'none'}"
+            )
     asked_seeds = _seeds(seeds) or range(int(chosen.get("seeds", suite.table.get("seeds", 1))))
     asked = _only(suite, list(only), "--only")
     try:
         usual = _only(suite, [str(word) for word in chosen.get("only", [])], "only")
     except UserError as error:
         raise suite.wrong(str(error), f"[scale.{scale}", "only") from None
-    wanted = {kind: asked[kind] or usual[kind] for kind in asked}  # a method asked for leaves the scale's data sets as they are
+    wanted = {kind: asked[kind] or usual[kind] for kind in asked}  # asking for a method does not change the scale's data sets
     tasks: list[Task] = []
     for data, entry in suite.part("data").items():
         if wanted["data"] and data not in wanted["data"]:
@@ -55,37 +57,37 @@ def plan(
             for seed in asked_seeds:
                 tasks += _runs(suite, scale, data, at, seed, wanted["method"], extra or {}, roots or {})
     if not tasks:
-        raise UserError(f"{suite.name}: nothing is left to run")
+        raise UserError(f"{suite.name}: nothing to run at scale {scale} with this --only")
     ids: set[str] = set()
     for task in tasks:
         if task.id in ids:
-            raise suite.wrong(f"two runs would be called {task.id}; give one of them another name", f".{task.name}]")
+            raise suite.wrong(f"two runs have the id {task.id}; rename one of them", f".{task.name}]")
         ids.add(task.id)
     _check(suite, scale, tasks, extra or {})
     return tasks
 
 
 def _seeds(asked: int | str) -> range:
-    """3: seeds 0 to 2; "1..2": these; 0: none named."""
+    """3: seeds 0 to 2; "1..2": seeds 1 and 2; 0: none, use the scale's."""
     first, dots, last = str(asked).partition("..")
     if not first.isdecimal() or (dots and not (last.isdecimal() and int(last) >= int(first))):
-        raise UserError(f"--seeds {asked}: must be how many (3) or which (1..2)")
+        raise UserError(f"--seeds {asked}: must be a number of seeds (3) or a range (1..2)")
     return range(int(first), int(last) + 1) if dots else range(int(first))
 
 
 def _only(suite: Suite, words: list[str], said: str) -> dict[str, set[str]]:
-    """`erm`, `colored-mnist`, `0.99` sorted into methods, data sets and values of at."""
+    """Sort `erm`, `colored-mnist`, `0.99` into methods, data sets and values of at."""
     places = {"data": set(suite.part("data")), "method": set(suite.part("method"))}
     places["at"] = {str(a) for e in suite.part("data").values() for a in e.get("at", {})}
-    found: dict[str, set[str]] = {kind: set() for kind in places}
+    chosen: dict[str, set[str]] = {kind: set() for kind in places}
     for word in words:
         kinds = [kind for kind, known in places.items() if word in known]
         if not kinds:
             raise UserError(
                 f"{said} {word}: {suite.name} has no such method, data set or setting{suggest(word, set().union(*places.values()))}"
             )
-        found[kinds[0]].add(word)
-    return found
+        chosen[kinds[0]].add(word)
+    return chosen
 
 
 def _runs(
@@ -94,11 +96,11 @@ def _runs(
     entry, chosen = suite.part("data")[data], suite.part("scale")[scale]
     values = {k: str(v) for k, v in chosen.get("vars", {}).items()} | roots | {"at": at, "seed": str(seed)}
     values["model"] = str(entry.get("model", ""))
-    for _ in range(2):  # a var may name another, and that one {seed} or {at}
+    for _ in range(2):  # a var may refer to another, and that one to {seed} or {at}
         values = {k: _filled(suite, v, values, "vars") for k, v in values.items()}
     for name in chosen.get("vars", {}):
         if "{" in values[name]:
-            raise suite.wrong(f"{name} names vars that name others in turn, or each other", f"[scale.{scale}", "vars")
+            raise suite.wrong(f"{name} refers to vars that refer to others in turn, or to each other", f"[scale.{scale}", "vars")
     where = "-".join(filter(None, (data, at, f"s{seed}")))
     common = (
         ({"leakage": True} if suite.table.get("leakage") else {}) | suite.table.get("evaluate", {}) | chosen.get("evaluate", {})
@@ -118,7 +120,7 @@ def _runs(
                 if named not in suite.part("shared"):
                     raise suite.wrong(f"there is no [shared.{named}]{suggest(named, suite.part('shared'))}", *where_named)
                 if kind == "shared":
-                    raise suite.wrong("a shared run cannot use another", *where_named)
+                    raise suite.wrong("a shared run cannot use another shared run", *where_named)
             needs = tuple(paths[n] for n in paths if any(f"{{shared.{n}}}" in str(v) for v in settings.values()))
             tag = f"{where}-{'shared-' if kind == 'shared' else ''}{name}"
             asked_here = common | own.get("evaluate", {})
@@ -138,7 +140,7 @@ def _runs(
 
 
 def _layers(suite: Suite, scale: str, data: str, kind: str, name: str) -> list[tuple[dict[str, str], tuple[str, ...]]]:
-    """Settings of a run, from the weakest table to the strongest, each with the words that find it in the file."""
+    """The settings of a run, later tables overriding earlier ones, each with the words that locate it in the file."""
     own, entry = suite.part(kind)[name], suite.part("data")[data]
     return [
         (_settings(suite.table), ("settings",)),
@@ -151,7 +153,7 @@ def _layers(suite: Suite, scale: str, data: str, kind: str, name: str) -> list[t
 
 
 def _settings(table: dict[str, Any]) -> dict[str, str]:
-    """Settings of a table, nested or dotted, as text."""
+    """The settings of a table, nested or dotted, as text."""
     spread: dict[str, str] = {}
 
     def walk(prefix: str, value: Any) -> None:
@@ -171,11 +173,11 @@ def _filled(suite: Suite, text: str, values: dict[str, str], where: str) -> str:
     except KeyError as error:
         raise suite.wrong(f"{text!r}: no value for {error}; there are {', '.join(values)}", where) from None
     except (IndexError, ValueError, AttributeError, TypeError) as error:
-        raise suite.wrong(f"{text!r}: braces name a value, such as {{seed}} ({error})", where) from None
+        raise suite.wrong(f"{text!r}: braces must hold the name of a value, such as {{seed}} ({error})", where) from None
 
 
 def _check(suite: Suite, scale: str, tasks: list[Task], extra: dict[str, str]) -> None:
-    """Names, settings and budget of every task; data sets are asked for their settings, not made."""
+    """Check the names, settings and budget of every task; data sets are not made."""
     done = set()
     for task in tasks:
         if "train.epochs" not in task.settings and "train.steps" not in task.settings:
@@ -195,20 +197,20 @@ def _check(suite: Suite, scale: str, tasks: list[Task], extra: dict[str, str]) -
             raise _blamed(suite, scale, task, extra, str(error)) from None
 
 
-def _blamed(suite: Suite, scale: str, task: Task, extra: dict[str, str], told: str) -> UserError:
-    """The error with the line of the table that the setting or network came from; a word of the command line has none."""
+def _blamed(suite: Suite, scale: str, task: Task, extra: dict[str, str], message: str) -> UserError:
+    """The error, with the line of the suite that the setting or network comes from; no line if it is from the command line."""
     kind = "shared" if task.shared else "method"
     for key in task.settings:
-        if re.search(rf"(?<![\w.])(method\.)?{re.escape(key)}(?![\w.])", told) is None:
+        if re.search(rf"(?<![\w.])(method\.)?{re.escape(key)}(?![\w.])", message) is None:
             continue
         if key in extra:
-            return UserError(told)
+            return UserError(message)
         for settings, header in reversed(_layers(suite, scale, task.data, kind, task.name)):
             if key in settings:
-                return suite.wrong(told, *header, key.rpartition(".")[2])
-    if told.startswith("no model") and "model" not in suite.part(kind)[task.name]:
-        return suite.wrong(told, f"[data.{task.data}", "model")
-    return suite.wrong(told, f"[{kind}.{task.name}")
+                return suite.wrong(message, *header, key.rpartition(".")[2])
+    if message.startswith("no model") and "model" not in suite.part(kind)[task.name]:
+        return suite.wrong(message, f"[data.{task.data}", "model")
+    return suite.wrong(message, f"[{kind}.{task.name}")
 
 
 def _check_source(source: str) -> None:
@@ -225,7 +227,7 @@ def _check_source(source: str) -> None:
 
 
 def check_on_disk(tasks: list[Task]) -> None:
-    """Real sets that are not whole on disk are told before the first run starts."""
+    """Reject real sets that are incomplete on disk before the first run starts."""
     for source in dict.fromkeys(task.source for task in tasks):
         name, _, settings = source.partition(":")
         if name.replace("_", "-") in registry.names("data"):
@@ -235,11 +237,11 @@ def check_on_disk(tasks: list[Task]) -> None:
 
 
 def _check_run(task: Task) -> None:
-    """Method and network, whatever is named there and wrong."""
+    """Check the method, the network and their settings."""
     name, settings = task.method, {k: v for k, v in task.settings.items() if "{shared." not in v}
     if name == "dependency":
         if not settings.get("phi"):
-            raise UserError("method dependency needs the setting phi: what the shortcut is read from")
+            raise UserError("method dependency needs the setting phi: the representation to read the shortcut from")
         spec(settings["phi"])
         check_rates(config.numbers(settings.get("rates", "0.5"), "rates"))
         weighing, rest = Settings.of(without(settings, ("phi", "rates"))).under("repair")
@@ -250,7 +252,7 @@ def _check_run(task: Task) -> None:
 
 
 def _check_judging(suite: Suite, task: Task) -> None:
-    """What is asked of evaluate, and cannot be answered."""
+    """Reject what evaluate cannot answer."""
     judging = task.judging
     own = suite.part("method").get(task.name, {}).get("evaluate", {})
 
@@ -264,7 +266,7 @@ def _check_judging(suite: Suite, task: Task) -> None:
         except UserError as error:
             raise wrong(f"{key} = {judging[key]!r}: {error}", key) from None
     if judging.get("shared_classes") and not judging.get("on"):
-        raise wrong("shared_classes is for another source: name it with on", "shared_classes")
+        raise wrong("shared_classes needs another source: name it with on", "shared_classes")
     for question in questions():
         given = {name: argument(name, judging[name]) for name in question.arguments if name in judging}
         try:

@@ -1,14 +1,14 @@
-"""A suite: which data sets, at which settings, by which methods, how long. Read from TOML and checked; `plan` makes runs of it.
+"""A suite: data sets, their settings, methods and budgets, read from TOML and checked; `plan` turns it into runs.
 
-title = "..."                              # what the page is called
-published = "pgd_table1.csv"               # a file of suites/published, or beside the suite
+title = "..."                              # title of the page
+published = "pgd_table1.csv"               # a file in suites/published or beside the suite
 seeds = 3
 columns = { aligned = "major acc %" }      # a figure of evaluate's JSON = its name in the published table; or one of:
                                            # `cost`: ratio of seconds; `repair.bias_after`: of the repair's JSON beside the run;
                                            # `kept.clean_aligned`: training rows left, by true or wrong label and by their bias
-baseline = "erm"                           # costs are ratios to this method's
-split = "test"                             # judged
-evaluate = { temporal = true }             # what else evaluate is asked: leakage (attack), temporal, textures, on, shared_classes
+baseline = "erm"                           # costs are ratios to the cost of this method
+split = "test"                             # the split to judge
+evaluate = { temporal = true }             # more questions to evaluate: leakage (attack), temporal, textures, on, shared_classes
 
 [settings]                                 # of every run, as on the command line
 [scale.small]                              # seeds, settings, vars, evaluate; `only` leaves out data sets or methods
@@ -17,8 +17,8 @@ at = { "0.99" = "|M|/|D|=99%" }            # values of {at} = their name in the 
 [shared.NAME]                              # a run that methods use as {shared.NAME}: method, settings
 [method.NAME]                              # method (NAME if not given), settings, published, model; method = "dependency" is that
                                            # command, with phi and rates among its settings, and columns name figures of its JSON
-evaluate = { noise = [1.0] }               # of this row, over the suite's and the scale's
-read_from = "leakage.randomisation.0"      # the part of that answer whose figures stand in the row, in place of the plain ones
+evaluate = { noise = [1.0] }               # for this row; overrides the suite's and the scale's
+read_from = "leakage.randomisation.0"      # report the figures of this part of the answer, not the plain ones
 """
 
 import dataclasses
@@ -50,14 +50,14 @@ TYPES: dict[str, tuple[type, ...]] = {
     "read_from": (str,),
 }  # fmt: skip
 WORDS = {str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list", bool: "true or false"}
-FIGURES = {*AVERAGES, "f1_macro", "average_precision"}  # of evaluate's JSON, whatever it is asked
+FIGURES = {*AVERAGES, "f1_macro", "average_precision"}  # always in evaluate's JSON
 COST = "cost"  # a column of this name is the ratio of seconds to the baseline's, not a figure of evaluate
-STAGES = {  # figures of what a run's repairs did, by the first part of the column's name
+STAGES = {  # figures of a run's repairs, by the first part of the column's name
     "repair": ("bias_before", "bias_after", "kept"),
     "kept": ("clean_aligned", "clean_conflicting", "noisy_aligned", "noisy_conflicting"),
 }
 NUMBERS = {"beta", *(f"{part}.{name}" for part, names in STAGES.items() for name in names)}  # figures that are not shares
-KEYS = ("method", "dataset", "bias_setting", "metric", "mean")  # columns of a published table; std may come beside them
+KEYS = ("method", "dataset", "bias_setting", "metric", "mean")  # required columns of a published table; std is optional
 PARTS = {
     "scale": {"seeds", "settings", "vars", "only", "evaluate"},
     "data": {"source", "model", "settings", "published", "at", "scale"},
@@ -81,8 +81,8 @@ class Task:
     settings: dict[str, str]
     needs: tuple[str, ...] = ()  # ids of shared runs
     shared: bool = False
-    judging: dict[str, Any] = dataclasses.field(default_factory=dict)  # what evaluate is asked beside accuracy
-    split: str = "test"  # judged
+    judging: dict[str, Any] = dataclasses.field(default_factory=dict)  # what to ask of evaluate besides accuracy
+    split: str = "test"  # the split to judge
     read_from: str = ""  # the part of evaluate's answer whose figures are reported
 
     def json(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class Suite:
         return self.path.stem
 
     def line(self, *words: str) -> int:
-        """The number of the first line after which all the words have come, for messages."""
+        """The number of the line where the last of the words, searched in order, is found; for messages."""
         left = [_whole(word) for word in words]
         for number, line in enumerate(self.text.splitlines(), 1):
             while left and left[0].search(line) and not line.lstrip().startswith("#"):
@@ -113,21 +113,21 @@ class Suite:
         return UserError(f"{self.path}:{self.line(*words)}: {text}")
 
     def part(self, kind: str) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = self.table.get(kind, {})
-        return found
+        entries: dict[str, dict[str, Any]] = self.table.get(kind, {})
+        return entries
 
     def published_text(self) -> str:
-        """The published table as it lies beside the suite or in the package; empty if the suite names none."""
-        named = str(self.table.get("published", ""))
-        if not named:
+        """The text of the published table, beside the suite or in the package; empty if the suite names none."""
+        name = str(self.table.get("published", ""))
+        if not name:
             return ""
         for folder in (self.path.parent, HERE / "published"):
-            if (folder / named).is_file():
-                return (folder / named).read_text(encoding="utf-8")
-        raise self.wrong(f"no published table {named!r} beside the suite or in the package", "published")
+            if (folder / name).is_file():
+                return (folder / name).read_text(encoding="utf-8")
+        raise self.wrong(f"no published table {name!r} beside the suite or in the package", "published")
 
     def published(self, text: str | None = None) -> pl.DataFrame | None:
-        """The same, or the given text, as a table that has what the report looks up."""
+        """The published table, or the given text, parsed and checked."""
         text = self.published_text() if text is None else text
         if not self.table.get("published"):
             return None
@@ -136,15 +136,15 @@ class Suite:
             numbers = [pl.col(k).cast(pl.Float64) for k in ("mean", "std") if k in table.columns]
             return table.select(*KEYS, *(["std"] if "std" in table.columns else [])).with_columns(numbers)
         except pl.exceptions.PolarsError as error:
-            told = str(error).strip().splitlines()[0] if str(error).strip() else "it is empty"
+            reason = str(error).strip().splitlines()[0] if str(error).strip() else "it is empty"
             raise self.wrong(
-                f"published table {self.table['published']!r} must have the columns {', '.join(KEYS)}, mean in numbers: {told}",
+                f"published table {self.table['published']!r} must have the columns {', '.join(KEYS)}, mean as numbers: {reason}",
                 "published",
             ) from None
 
 
 def _whole(word: str) -> re.Pattern[str]:
-    """The word where it is no part of a longer one: `at`, not `data`."""
+    """A pattern for the word, but not as part of a longer one: `at`, not `data`."""
     before, after = (r"(?<!\w)" if word[:1].isalnum() else ""), (r"(?!\w)" if word[-1:].isalnum() else "")
     return re.compile(before + re.escape(word) + after)
 
@@ -155,7 +155,7 @@ def read(named: str) -> Suite:
     if path.suffix != ".toml":
         known = registry.names("suites")
         if named not in known:
-            raise UserError(f"no suite {named!r}{suggest(named, known)}; or name a TOML file")
+            raise UserError(f"no suite {named!r}{suggest(named, known)}; or give a TOML file")
         path = HERE / f"{named}.toml"
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -189,13 +189,15 @@ def _check_keys(suite: Suite) -> None:
         if not suite.part(kind):
             raise suite.wrong(f"a suite needs at least one [{kind}.NAME]")
     if not suite.table.get("columns"):
-        raise suite.wrong("a suite needs columns: which figures of evaluate are reported")
+        raise suite.wrong("a suite needs columns: the figures of evaluate to report")
     _check_columns(suite)
     for name, entry in suite.part("method").items():
         _check_read_from(suite, name, entry)
     baseline = suite.table.get("baseline", "")
     if baseline and baseline not in suite.part("method"):
-        raise suite.wrong(f"baseline {baseline!r} is no method of the suite{suggest(baseline, suite.part('method'))}", "baseline")
+        raise suite.wrong(
+            f"baseline {baseline!r} is not a method of the suite{suggest(baseline, suite.part('method'))}", "baseline"
+        )
 
 
 def _check_entry(suite: Suite, kind: str, name: str, entry: Any) -> None:
@@ -213,7 +215,7 @@ def _check_entry(suite: Suite, kind: str, name: str, entry: Any) -> None:
 
 
 def _check_evaluate(suite: Suite, table: dict[str, Any], *header: str) -> None:
-    """What a table asks evaluate for: known questions, with values of their types."""
+    """Check what a table asks of evaluate: known questions, with values of their types."""
     hints = arguments()
     for key, value in table.get("evaluate", {}).items():
         words = (*header, "evaluate", key)
@@ -242,25 +244,25 @@ def _check_scales(suite: Suite, kind: str, name: str, scales: dict[str, Any]) ->
             )
         if not isinstance(entry, dict) or set(entry) - {"settings"} or not isinstance(entry.get("settings", {}), dict):
             raise suite.wrong(
-                f"[{kind}.{name}.scale.{scale}] must be a table with the entry settings alone, got {entry!r}", *words
+                f"[{kind}.{name}.scale.{scale}] must be a table with the single entry settings, got {entry!r}", *words
             )
 
 
 def _check_words(suite: Suite) -> None:
-    """Names in the published table are text."""
+    """Names in the published table must be text, and vars must not clash with {at}, {seed} and {model}."""
     for name, metric in suite.table.get("columns", {}).items():
         if not isinstance(metric, str):
             raise suite.wrong(f"columns: the published name of {name!r} must be text, got {metric!r}", "columns", name)
     for scale, entry in suite.part("scale").items():
         for name in {"at", "seed", "model"} & set(entry.get("vars", {})):
-            raise suite.wrong(f"vars: {name} has a value of its own in every run; choose another name", f"[scale.{scale}", "vars")
+            raise suite.wrong(f"vars: {name} is set by every run; choose another name", f"[scale.{scale}", "vars")
     for name, entry in suite.part("data").items():
         if entry.get("at") == {}:
             raise suite.wrong(f"[data.{name}] at has no values; leave it out, or name some", f"[data.{name}", "at")
-        for at, told in entry.get("at", {}).items():
-            if not isinstance(told, str):  # 0.99 = "..." without quotes is an entry 99 of a table 0
+        for at, label in entry.get("at", {}).items():
+            if not isinstance(label, str):  # 0.99 = "..." without quotes is an entry 99 of a table 0
                 raise suite.wrong(
-                    f'[data.{name}] at: {at} = {told!r} must be text; write numbers in quotes: "0.99" = "..."',
+                    f'[data.{name}] at: {at} = {label!r} must be text; write numbers in quotes: "0.99" = "..."',
                     f"[data.{name}",
                     "at",
                 )
@@ -274,12 +276,12 @@ def _check_words(suite: Suite) -> None:
 
 
 def arguments() -> dict[str, Any]:
-    """What evaluate can be asked, by the questions' own options: name and type."""
+    """The arguments of evaluate that a suite may set, from the questions' own options: name and type."""
     return {"on": str, **{name: hint for question in questions() for name, hint in question.arguments.items()}}
 
 
 def argument(name: str, value: Any) -> Any:
-    """A value of a suite's `evaluate` as evaluate takes it: a table is a record of its own, a list a tuple."""
+    """Convert a value of a suite's `evaluate` for evaluate: a table becomes a record, a list a tuple."""
     hint = arguments()[name]
     record = next((part for part in typing.get_args(hint) if dataclasses.is_dataclass(part)), None)
     if isinstance(value, dict) and record is not None:
@@ -294,7 +296,7 @@ def _toml_type(hint: Any) -> type:
 
 
 def _check_columns(suite: Suite) -> None:
-    """Every column is a figure that evaluate or a repair will give. Whether a data set has the split that one names, its runs check."""
+    """Every column must be a figure of evaluate or of a repair. Its runs check whether a data set has the split that it names."""
     if any(entry.get("method", name) == "dependency" for name, entry in suite.part("method").items()):
         return  # its columns are figures of another command's JSON
     tables = (suite.table, *suite.part("scale").values(), *suite.part("method").values())
@@ -309,23 +311,23 @@ def _check_column(suite: Suite, name: str, given: dict[str, Any]) -> None:
     part, dot, figure = name.partition(".")
     if dot and part in STAGES:
         if figure not in STAGES[part]:
-            raise suite.wrong(f"column {name!r} is no figure of {part}{suggest(figure, STAGES[part])}", "columns", name)
+            raise suite.wrong(f"column {name!r} is not a figure of {part}{suggest(figure, STAGES[part])}", "columns", name)
     elif dot and part in answers:
         question = answers[part]
         first = next(iter(question.arguments))
         if not question.wanted(given):
             raise suite.wrong(f"column {name!r} needs evaluate = {{ {first} = ... }}", "columns", part)
         if part == question.keys[0] and figure.partition(".")[0] not in question.figures:
-            raise suite.wrong(f"column {name!r} is no figure of {part}{suggest(figure, question.figures)}", "columns", name)
+            raise suite.wrong(f"column {name!r} is not a figure of {part}{suggest(figure, question.figures)}", "columns", name)
     elif dot and not part:
-        raise suite.wrong(f"column {name!r} names no split", "columns", name)
+        raise suite.wrong(f"column {name!r} has no split before the dot", "columns", name)
     elif (figure if dot else name) not in (FIGURES if dot else {*FIGURES, COST}):
         allowed = {*FIGURES, COST, *answers, *STAGES}
-        raise suite.wrong(f"column {name!r} is no figure of evaluate{suggest(figure or name, allowed)}", "columns", name)
+        raise suite.wrong(f"column {name!r} is not a figure of evaluate{suggest(figure or name, allowed)}", "columns", name)
 
 
 def _check_read_from(suite: Suite, name: str, entry: dict[str, Any]) -> None:
-    """`leakage.rba`: a question that is asked, and a part of the record that answers it."""
+    """`leakage.rba`: a key of evaluate's JSON, and a part of the record behind it."""
     place = entry.get("read_from", "")
     if not place:
         return
@@ -333,19 +335,19 @@ def _check_read_from(suite: Suite, name: str, entry: dict[str, Any]) -> None:
     answers = _answers()
     key, _, inner = place.partition(".")
     if key not in answers:
-        raise suite.wrong(f"read_from = {place!r}: evaluate has no answer {key!r}{suggest(key, answers)}", *words)
+        raise suite.wrong(f"read_from = {place!r}: evaluate gives no answer {key!r}{suggest(key, answers)}", *words)
     parts = [field.name for field in dataclasses.fields(answers[key].record)]
     if inner.partition(".")[0] not in parts:
         raise suite.wrong(f"read_from = {place!r}: {key} has no part {inner!r}{suggest(inner, parts)}", *words)
 
 
 def _answers() -> dict[str, Question]:
-    """The question behind every key of evaluate's JSON that answers one."""
+    """The question behind every key of evaluate's JSON that has one."""
     return {key: question for question in questions() for key in question.keys}
 
 
 def _check_type(suite: Suite, name: str, value: Any, types: tuple[type, ...], *words: str) -> None:
-    # In Python true is a number, in a suite it is not; a whole number is one, too.
+    # True is an int in Python, but not in a suite; a whole number is a valid float.
     allowed = (*types, int) if float in types else types
     if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in types):
         raise suite.wrong(f"{name} must be {' or '.join(WORDS[t] for t in types)}, got {value!r}", *words)
@@ -356,22 +358,22 @@ def _check_type(suite: Suite, name: str, value: Any, types: tuple[type, ...], *w
 
 
 def read_json(path: Path, *needed: str) -> dict[str, Any] | None:
-    """A table from a file; None if there is none, or it cannot be read, or lacks an entry."""
+    """A JSON object from a file; None if the file is missing, unreadable or lacks an entry."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and set(needed) <= set(found) else None
+    return content if isinstance(content, dict) and set(needed) <= set(content) else None
 
 
 def read_result(path: Path) -> dict[str, Any] | None:
-    """What a run found; None if there is nothing that can be used."""
-    found = read_json(path, "id", "seconds", "shared")
-    return found if found is not None and (found["shared"] or isinstance(found.get("figures"), dict)) else None
+    """The result of a run; None if there is none that can be used."""
+    result = read_json(path, "id", "seconds", "shared")
+    return result if result is not None and (result["shared"] or isinstance(result.get("figures"), dict)) else None
 
 
 def is_number(figure: str) -> bool:
-    """Whether a figure is shown as it is, and not in per cent."""
+    """Whether a figure is shown as it is, not in per cent."""
     part = figure.partition(".")[0]
     return figure in NUMBERS or any(part in question.keys and not question.shares for question in questions())
 

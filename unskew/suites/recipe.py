@@ -10,14 +10,14 @@ from unskew.suites.reader import Suite, Task, read
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The training of a row, after the shared runs that it needs."""
+    """The training of a row, and the shared runs that it needs first."""
 
     task: Task
     shared: tuple[Task, ...]
 
 
 def recipe(text: str, seed: int = 0) -> Recipe:
-    """The row that the text names: suite, data set, setting, method, then @scale. A part may be left out where there is one choice."""
+    """The row that the text names: suite/data/setting/method@scale. A part may be left out if there is only one choice."""
     path, _, scale = text.partition("@")
     named, *words = path.split("/")
     suite = read(named)
@@ -26,17 +26,17 @@ def recipe(text: str, seed: int = 0) -> Recipe:
     only = [word for word in chosen.values() if word]
     tasks = plan(suite, scale, seeds=f"{seed}..{seed}", only=only)
     if len([t for t in tasks if not t.shared]) != 1:
-        raise UserError(f"recipe {text!r} names no single run of {suite.name}")
+        raise UserError(f"recipe {text!r} does not name a single run of {suite.name}")
     task = next(t for t in tasks if not t.shared)
     if task.method == "dependency":
         raise UserError(
-            f"recipe {text!r} is a dependency and not a training; run it with unskew bench {suite.name} --only {task.name}"
+            f"recipe {text!r} is a dependency, not a training; run it with unskew bench {suite.name} --only {task.name}"
         )
     return Recipe(task, tuple(t for t in tasks if t.shared and t.id in task.needs))
 
 
 def _chosen(suite: Suite, words: Sequence[str], text: str) -> dict[str, str]:
-    """Data set, setting and method, each the one that is named or the only one."""
+    """The data set, setting and method that are named, or the only ones there are."""
     places = {*suite.part("data"), *(str(a) for entry in suite.part("data").values() for a in entry.get("at", {}) if a)}
     for word in words[:-1]:
         if word not in places:
@@ -59,5 +59,5 @@ def _one(what: str, named: str, choices: list[str], text: str) -> str:
     if named:
         raise UserError(f"recipe {text!r}: no {what} {named!r}{suggest(named, choices)}")
     if len(choices) != 1:
-        raise UserError(f"recipe {text!r}: name a {what}, one of {', '.join(choices)}; as SUITE/DATA/AT/METHOD@SCALE")
+        raise UserError(f"recipe {text!r}: name a {what}, one of {', '.join(choices)}, as in SUITE/DATA/AT/METHOD@SCALE")
     return choices[0]

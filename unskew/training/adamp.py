@@ -5,7 +5,7 @@ r"""AdamP: Adam whose step loses its radial part on weights whose scale does not
     q_t = \begin{cases} p_t - \bar w\, (\bar w \cdot p_t) & \text{if } |\cos(w, g)| < \delta / \sqrt{\dim w} \\
           p_t & \text{else} \end{cases}
 
-w is first a weight's row (a channel), then the whole tensor; where a part was taken away, weight decay counts a tenth.
+w is tested channel by channel, then as a whole tensor; where the radial part is removed, weight decay is scaled by 0.1.
 
 Source: Heo et al., "AdamP: slowing down the slowdown for momentum optimizers on scale-invariant weights", ICLR 2021, Algorithm 2.
 Differs: nothing.
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 DELTA = 0.1  # how near to orthogonal weight and gradient must be
-DECAY_RATIO = 0.1  # of weight decay where the radial part is taken away
+DECAY_RATIO = 0.1  # factor on weight decay where the radial part is removed
 
 
 class AdamP(Optimizer):
@@ -69,7 +69,7 @@ class AdamP(Optimizer):
 def tangential(w: Tensor, gradient: Tensor, move: Tensor, eps: float) -> tuple[Tensor, float]:
     """The move without its part along w, where w looks scale-invariant, and the factor on weight decay.
 
-    >>> w, g = torch.tensor([[3.0, 4.0]]), torch.tensor([[-4.0, 3.0]])  # orthogonal: turning w changes the loss, stretching it does not
+    >>> w, g = torch.tensor([[3.0, 4.0]]), torch.tensor([[-4.0, 3.0]])  # orthogonal: the loss does not depend on w's length
     >>> tangential(w, g, torch.tensor([[1.0, 0.0]]), 1e-8)[0]
     tensor([[ 0.6400, -0.4800]])
     """

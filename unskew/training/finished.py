@@ -1,4 +1,4 @@
-"""A finished run, opened: its method with the trained weights, and the data that it can be judged on."""
+"""Open a finished run: its method with the trained weights, and the data to judge it on."""
 
 import dataclasses
 from typing import Any
@@ -18,14 +18,14 @@ from unskew.training.make import from_facts
 
 
 def open_run(run: Run, source: Any = None) -> tuple[Method, DataSet]:
-    """The trained method of a run and its data set, or another `source` with classes that the run knows."""
+    """The trained method of a run, and its data set or another `source` whose classes the run knows."""
     run.outcome  # noqa: B018 - raises if the run is not finished
     data = own_data(run) if source is None else other_data(run, source)[0]
     return trained_method(run), data
 
 
 def trained_method(run: Run) -> Method:
-    """The method of a finished run with its weights, whatever data it will be shown."""
+    """The method of a finished run with its trained weights; does not read the data."""
     run.outcome  # noqa: B018 - raises if the run is not finished
     method = _rebuild(run.config)
     checkpoint.load_weights(run.path / "model.safetensors", method)
@@ -33,24 +33,24 @@ def trained_method(run: Run) -> Method:
 
 
 def own_data(run: Run) -> DataSet:
-    """The data set a run was trained on, unchanged since."""
+    """The data set a run was trained on; raises if it has changed since."""
     record = run.config
-    named = record["data"]["source"]
-    if not named:
-        raise UserError(f"{run.path} was trained on data from Python: give it again, as `on`")
-    data = load(named, config.build(DataConfig, record["config"]["data"], "data."))
+    source = record["data"]["source"]
+    if not source:
+        raise UserError(f"{run.path} was trained on data passed from Python; pass it again as `on`")
+    data = load(source, config.build(DataConfig, record["config"]["data"], "data."))
     if not data.is_source(record["fingerprint"]) or record.get("bias", data.bias_digest) != data.bias_digest:
-        raise UserError(f"{named} has changed since {run.path} was trained on it; name the data to judge on with --on")
+        raise UserError(f"{source} has changed since {run.path} was trained on it; name the data to judge on with --on")
     return data
 
 
 def other_data(run: Run, source: Any, shared_classes: bool = False) -> tuple[DataSet, Tensor]:
-    """Another source, its labels in the run's codes, its aligned pairs those of the run's training rows; and whose class is known.
+    """Another source with the run's class codes and aligned pairs, and a mask of the rows whose class the run knows.
 
-    With `shared_classes` the source may have classes that the run does not know; their rows, marked false, are coded as class 0.
+    With `shared_classes` the source may have other classes; their rows are false in the mask and coded as class 0.
     """
     record = run.config
-    # What was left out of the run's own training rows says nothing of another source.
+    # data.keep selects rows of the run's own source and does not apply to another.
     reading = dataclasses.replace(config.build(DataConfig, record["config"]["data"], "data."), keep="")
     try:
         data = load(source, reading)
@@ -62,17 +62,18 @@ def other_data(run: Run, source: Any, shared_classes: bool = False) -> tuple[Dat
     if data.multi_label != record["data"]["multi_label"]:
         kinds = ("one class per row", "several labels per row")
         raise UserError(f"{data.name} has {kinds[data.multi_label]}; {run.path} was trained for {kinds[not data.multi_label]}")
-    strange = [c for c in data.classes if c not in known]
-    if (strange and not shared_classes) or list(data.shape) != record["data"]["shape"]:
-        what = f"class {strange[0]!r}, which the run does not know" if strange else f"shape {data.shape}"
-        raise UserError(f"{data.name} has {what}; it was trained for {', '.join(known[:8])} and {tuple(record['data']['shape'])}")
+    unknown = [c for c in data.classes if c not in known]
+    if (unknown and not shared_classes) or list(data.shape) != record["data"]["shape"]:
+        what = f"class {unknown[0]!r}, which the run does not know" if unknown else f"shape {data.shape}"
+        trained_for = f"classes {', '.join(known[:8])} and shape {tuple(record['data']['shape'])}"
+        raise UserError(f"{data.name} has {what}; {run.path} was trained for {trained_for}")
     if shared_classes and data.multi_label:
-        raise UserError("--shared-classes ranks rows of one class each; this task has several labels per row")
-    place = torch.tensor([known.index(c) if c in known else 0 for c in data.classes])
+        raise UserError("--shared-classes needs one class per row; this task has several labels per row")
+    codes = torch.tensor([known.index(c) if c in known else 0 for c in data.classes])
     judged = (
         torch.tensor([c in known for c in data.classes])[data.y] if shared_classes else torch.ones(len(data), dtype=torch.bool)
     )
-    y = torch.zeros(len(data), len(known)).index_copy_(1, place, data.y) if data.multi_label else place[data.y]
+    y = torch.zeros(len(data), len(known)).index_copy_(1, codes, data.y) if data.multi_label else codes[data.y]
     pairs = record["alignment"]["pairs"]
     aligned = None
     if data.bias_names and all(name in pairs for name in data.bias_names):
@@ -84,7 +85,7 @@ def other_data(run: Run, source: Any, shared_classes: bool = False) -> tuple[Dat
 
 
 def _rebuild(record: dict[str, Any]) -> Method:
-    """The method as it was made: sized by its own training set, whatever it is judged on."""
+    """The method as it was built for its training set."""
     cfg, saved = record["config"], dict(record["facts"])
     facts = Facts(
         class_counts=torch.tensor(saved["class_counts"]),

@@ -24,19 +24,17 @@ from unskew.records import Batch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
-    epochs: float = 10.0
-    steps: int | None = None  # instead of epochs
-    batch: int = 256  # rows of a step, over all processes
-    precision: Precision = "32-true"
-    clip: float = 0.0  # largest norm of the gradient; 0: off
-    accumulate: int = 1  # parts a batch is cut into, to save memory; terms that compare rows compare within a part
-    sampler: Literal["uniform", "balanced"] = (
-        "uniform"  # balanced: every (class, bias) group, or bias value of label sets, as often
-    )
-    weights: Literal["auto", "loss", "chance", "keep", "sampler"] = "auto"  # how a table of weights acts; auto: as the table says
-    start: str = ""  # a finished run whose network's weights are the first ones
-    checkpoint: str = "200 steps"  # between two saved states
-    log_every: int = 50
+    epochs: float = 10.0  # passes over the training rows
+    steps: int | None = None  # number of steps, instead of epochs
+    batch: int = 256  # rows per step, over all processes
+    precision: Precision = "32-true"  # 32-true, 64-true, bf16-mixed or 16-mixed
+    clip: float = 0.0  # largest gradient norm; 0: no clipping
+    accumulate: int = 1  # split each batch into this many parts to save memory; terms that compare rows do so within a part
+    sampler: Literal["uniform", "balanced"] = "uniform"  # balanced: every group equally often (multi-label: every bias value)
+    weights: Literal["auto", "loss", "chance", "keep", "sampler"] = "auto"  # use of a table's weights; auto: as the table says
+    start: str = ""  # a finished run whose network gives the initial weights
+    checkpoint: str = "200 steps"  # interval between saved states
+    log_every: int = 50  # steps between log lines
 
     def __post_init__(self) -> None:
         if self.epochs <= 0 or (self.steps is not None and self.steps < 1):
@@ -47,16 +45,16 @@ class TrainConfig:
 
 
 class NonFinite(UserError):
-    """A loss left the numbers; the step and the terms say which."""
+    """A loss became non-finite; the message gives the step and the terms."""
 
 
 class _Updater:
-    """One descent on the terms of a part: forward, backward, clip, step."""
+    """One update on the loss terms of a part: forward, backward, clip, step."""
 
     def __init__(self, module: nn.Module, method: Method, optimizers: dict[str, Any], engine: Engine, cfg: TrainConfig) -> None:
         self.module, self.method, self.optimizers = module, method, optimizers
         self.engine, self.cfg = engine, cfg
-        self.rows = 0  # of the step's whole batch, over all processes
+        self.rows = 0  # of the whole batch, over all processes
 
     def __call__(self, batch: Batch, part: str = "", optimizers: Iterable[str] | None = None) -> dict[str, Tensor]:
         self.method.zero_grad(set_to_none=True)
@@ -80,7 +78,7 @@ class _Updater:
         return total
 
     def _pieces(self, columns: dict[str, Tensor]) -> list[dict[str, Tensor]]:
-        """The batch in parts of at least two rows; as many in every process, since each part is an exchange."""
+        """The batch in parts of at least two rows; as many in every process, because processes exchange values in each part."""
         number = max(1, min(self.cfg.accumulate, self.rows // (2 * processes.world())))
         if number == 1:
             return [columns]
@@ -98,9 +96,9 @@ def fit(
     seed: int,
     start: int,
     total: int,
-    lr: Callable[[int], float],  # factor on every optimiser's own rate at a step
+    lr: Callable[[int], float],  # factor on each optimiser's learning rate at a step
     log: Callable[[int, dict[str, float]], None],
-    after: Callable[[int], bool],  # called with the number of steps done: judge, save; true ends the training
+    after: Callable[[int], bool],  # called with the number of steps done: validate, save; true ends the training
 ) -> None:
     """Run steps `start` to `total`."""
     method.begin(total, loader.sampler.steps_per_epoch)
@@ -111,7 +109,7 @@ def fit(
     module.train()
     with own_chance(), default_dtype(torch.float64 if cfg.precision == "64-true" else torch.float32):
         for step, (batch, rows) in zip(range(start, total), loader.batches(start), strict=False):
-            torch.manual_seed(seed_of(seed, "step", step))  # dropout of a step is a function of the step
+            torch.manual_seed(seed_of(seed, "step", step))  # dropout depends only on the step
             factor = lr(step)
             for optimizer in optimizers.values():
                 for group in optimizer.param_groups:
@@ -120,10 +118,10 @@ def fit(
             with processes.batch_of(rows):
                 terms = _explained(method, batch, update)
             method.age += 1
-            told = (step + 1) % cfg.log_every == 0 or step + 1 == total or step == 0
-            if on_cpu or told:
+            logged = (step + 1) % cfg.log_every == 0 or step + 1 == total or step == 0
+            if on_cpu or logged:
                 _check(step, terms)
-            if told:
+            if logged:
                 log(step, {**{name: float(t) for name, t in terms.items()}, "lr": factor * next(iter(base.values()))})
             if after(step + 1):
                 return
@@ -131,7 +129,7 @@ def fit(
 
 
 def _explained(method: Method, batch: Batch, update: _Updater) -> dict[str, Tensor]:
-    """One step; the one complaint of torch that a setting causes is said in our words."""
+    """One step; torch's batch-norm error becomes a message about train.batch."""
     try:
         return method.step(batch, update)
     except ValueError as error:
@@ -149,14 +147,14 @@ def _check(step: int, terms: dict[str, Tensor]) -> None:
 
 @contextmanager
 def own_chance() -> Iterator[None]:
-    """The global generator is given back as it was found."""
+    """Restore torch's global random state on exit."""
     with torch.random.fork_rng():
         yield
 
 
 @contextmanager
 def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    """Fabric hands losses over in torch's default type: in double precision that must be double too."""
+    """Set torch's default dtype. Fabric casts losses to it, so training in double precision needs it double."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:

@@ -1,4 +1,4 @@
-"""Accuracy by group of known logits, and the figures of a task with several labels per row."""
+"""Accuracy by group from logits, and the figures of a multi-label task."""
 
 from typing import Any
 
@@ -29,17 +29,17 @@ def label_figures(logits: Tensor, data: DataSet, index: Tensor) -> LabelFigures 
     if not data.multi_label:
         return None
     y = data.y[index]
-    found = label_sets(logits, y)
+    figures = label_sets(logits, y)
     labels: list[dict[str, Any]] = [
-        {"label": name, **numbers} for name, numbers in zip(data.classes, found.per_label, strict=True)
+        {"label": name, **numbers} for name, numbers in zip(data.classes, figures.per_label, strict=True)
     ]
     for k, (bias, values) in enumerate(zip(data.bias_names, data.bias_values, strict=True)):
         for row, cells in zip(labels, by_bias(logits, y, data.bias[index, k], len(values)), strict=True):
             row.setdefault("by_bias", {})[bias] = dict(zip(values, cells, strict=True))
     return LabelFigures(
-        f1_macro=found.f1,
-        average_precision=found.average_precision,
-        label_intervals={"f1_macro": found.f1_interval, "average_precision": found.average_precision_interval},
-        labels_judged=found.judged,
+        f1_macro=figures.f1,
+        average_precision=figures.average_precision,
+        label_intervals={"f1_macro": figures.f1_interval, "average_precision": figures.average_precision_interval},
+        labels_judged=figures.judged,
         per_label=labels,
     )

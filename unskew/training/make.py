@@ -1,4 +1,4 @@
-"""A method with its network, made from names and settings for a data set."""
+"""Build a method and its network from names and settings."""
 
 from pathlib import Path
 from typing import Any
@@ -16,30 +16,33 @@ from unskew.records import Facts
 
 
 def training_data(name: str, settings: dict[str, Any], data: DataSet) -> DataSet:
-    """What the method trains on: the data set, or with rows that it adds."""
+    """The data set that the method trains on, including any rows that it adds."""
     cls = method_class(name)
     return cls.training_data(config.build(cls.Config, settings, "method."), data)
 
 
 def check_data(name: str, settings: dict[str, Any], data: DataSet) -> tuple[str, ...]:
-    """What the method says of this data, before anything starts."""
+    """The method's remarks on this data, before training starts."""
     cls = method_class(name)
     return cls.check(config.build(cls.Config, settings, "method."), data)
 
 
 def warm_start(method: Method, run: str) -> None:
-    """The network of a finished run in place of the first random one."""
+    """Start from the network weights of a finished run."""
     if not run:
         return
     path = Path(run) / "model.safetensors"
     if not path.is_file():
-        raise UserError(f"train.start={run}: not a finished run, it has no model.safetensors")
+        raise UserError(f"train.start={run} is not a finished run: it has no model.safetensors")
     tensors, _ = checkpoint.read(path)
     saved = {k.removeprefix("model."): t for k, t in tensors.items() if k.startswith("model.")}
     own = method.model.state_dict()
     wrong = [k for k in {**own, **saved} if k not in own or k not in saved or own[k].shape != saved[k].shape]
     if wrong:
-        raise UserError(f"train.start={run} has a network of another architecture: {wrong[0]!r} does not fit; name its --model")
+        raise UserError(
+            f"train.start={run} has a network of another architecture: {wrong[0]!r} does not match; "
+            "choose the same network with --model"
+        )
     method.model.load_state_dict({k: t.to(own[k].dtype) for k, t in saved.items()})
 
 
@@ -61,9 +64,9 @@ def make_method(
     seed: int,
     weight: Tensor | None = None,
 ) -> Method:
-    """A fresh method. Weights start from the run's own stream, whatever was drawn before. It never hears of rows of `weight` 0."""
+    """A new method, initialised from the run's own random stream. Rows of `weight` 0 are hidden from it."""
     cls = method_class(name)
-    cfg: Any = config.build(cls.Config, settings, "method.")  # a wrong setting is told before the labels are looked at
+    cfg: Any = config.build(cls.Config, settings, "method.")  # reject a bad setting before reading labels
     return from_facts(name, settings, model, model_settings, data.facts(cls.labels(cfg), weight), seed)
 
 

@@ -16,16 +16,16 @@ from unskew.training.adamp import AdamP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimConfig:
-    name: Literal["sgd", "adam", "adamw", "adamp"] = "adam"
-    lr: float = 0.001
-    momentum: float = 0.9  # of sgd
-    weight_decay: float = 0.0
-    betas: tuple[float, ...] = (0.9, 0.999)  # of the Adams
-    schedule: Literal["constant", "step", "milestones", "cosine"] = "constant"
-    decay: float = 0.1  # factor at each step or milestone
-    every: str = "20 epochs"  # between two decays of `step`
-    milestones: tuple[str, ...] = ()  # of `milestones`, e.g. 40%, 60%, 80%
-    warmup: str = "0 steps"  # linear rise at the start
+    name: Literal["sgd", "adam", "adamw", "adamp"] = "adam"  # optimiser
+    lr: float = 0.001  # learning rate
+    momentum: float = 0.9  # momentum of sgd; the others ignore it
+    weight_decay: float = 0.0  # added to the gradient by sgd and adam, decoupled from it by adamw and adamp
+    betas: tuple[float, ...] = (0.9, 0.999)  # decay rates of the running averages; adam, adamw and adamp
+    schedule: Literal["constant", "step", "milestones", "cosine"] = "constant"  # how the learning rate changes
+    decay: float = 0.1  # factor on the learning rate at each decay
+    every: str = "20 epochs"  # interval between decays; schedule=step only
+    milestones: tuple[str, ...] = ()  # when to decay, e.g. 40%, 60%, 80%; schedule=milestones only
+    warmup: str = "0 steps"  # linear rise of the learning rate at the start
 
     def __post_init__(self) -> None:
         for name in ("every", "warmup"):
@@ -39,7 +39,7 @@ class OptimConfig:
         if self.decay <= 0:
             raise UserError(f"optim.decay={self.decay}: must be above 0")
         if len(self.betas) != 2 or not all(0 <= b < 1 for b in self.betas):
-            raise UserError(f"optim.betas={self.betas}: two numbers in [0, 1)")
+            raise UserError(f"optim.betas={self.betas}: must be two numbers in [0, 1)")
         if self.schedule == "milestones" and not self.milestones:
             raise UserError("optim.schedule=milestones needs optim.milestones, e.g. optim.milestones=40%,60%,80%")
 
@@ -57,7 +57,7 @@ def make_optimizer(parameters: Sequence[nn.Parameter], cfg: OptimConfig) -> Opti
 
 
 def schedule_factor(cfg: OptimConfig, step: int, total: int, steps_per_epoch: int) -> float:
-    r"""What the learning rate is multiplied with at a step.
+    r"""The factor on the learning rate at a step.
 
     .. math::  \text{step: } d^{\lfloor s / k \rfloor}, \qquad
                \text{milestones: } d^{\#\{m \le s\}}, \qquad

@@ -1,4 +1,4 @@
-"""One forward pass over the rows; everything else is computed from what it leaves."""
+"""One forward pass over the rows; everything else is computed from its logits."""
 
 from collections.abc import Callable
 
@@ -10,13 +10,13 @@ from unskew.data.dataset import DataSet
 from unskew.data.loader import rows_in_order
 from unskew.methods._contract import Method
 
-BATCH = 1024  # images are small or the machine large: halved by `batch_for` when rows are big
+BATCH = 1024  # rows per forward pass; `batch_for` lowers it for large rows
 
 
 def predict(
     method: Method, data: DataSet, rows: Tensor, *, workers: int = 0, alter: Callable[[Tensor, Tensor], Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(ids, logits) of these rows, in order, shared over the processes; rows that cannot be decoded are left out.
+    """(ids, logits) of these rows, in order, split over the processes; rows that cannot be decoded are left out.
 
     `alter(inputs, ids)` changes inputs in [0, 1] before anything else sees them.
     """
@@ -33,11 +33,11 @@ def predict(
             logits.append(method.predict(x.to(parameter.device)).float())
     method.train(was_training)
     width = len(data.classes)
-    found = torch.cat(logits) if logits else torch.zeros(0, width, device=parameter.device)
+    local = torch.cat(logits) if logits else torch.zeros(0, width, device=parameter.device)
     index = processes.gather_rows(torch.cat(indices).to(parameter.device)).cpu()
-    every = processes.gather_rows(found).cpu()
+    gathered = processes.gather_rows(local).cpu()
     order = index.argsort()
-    return index[order], every[order]
+    return index[order], gathered[order]
 
 
 def batch_for(data: DataSet) -> int:

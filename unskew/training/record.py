@@ -1,4 +1,4 @@
-"""What a run writes down of itself before the first step: config.json."""
+"""config.json: what a run records about itself before the first step."""
 
 import dataclasses
 import platform
@@ -21,7 +21,7 @@ IDENTITY = ("config", "fingerprint", "bias", "weights")  # what decides the resu
 def record(cfg: RunConfig, data: DataSet, made: Method, weights: Weights | None, command: str) -> dict[str, Any]:
     """The content of config.json."""
     sees = sorted({"y"} | set(made.sees) | ({"bias"} if cfg.train.sampler == "balanced" else set()))
-    # In the words of the file format.
+    # The file format says sampler for chance.
     acting: Literal["loss", "sampler"] = "sampler" if weights is not None and weights.use == "chance" else "loss"
     resolved = config.flat(dataclasses.replace(cfg, train=dataclasses.replace(cfg.train, weights=acting))) | {
         "method": dataclasses.asdict(made.cfg),
@@ -44,10 +44,10 @@ def record(cfg: RunConfig, data: DataSet, made: Method, weights: Weights | None,
 
 
 def identity_there(there: dict[str, Any], data: DataSet, weights: Weights | None, method: str) -> dict[str, Any]:
-    """The identity of the run that lies in a folder, brought up to date.
+    """The identity of the run found in a folder, in the current format.
 
-    A setting that did not exist when the run was made had the effect of its default. Version 0.1 had the bias columns in the
-    fingerprint, and told tables of weights apart by a number.
+    A setting that did not exist when the run was made counts as its default. Version 0.1 included the bias columns in the
+    fingerprint, and identified a table of weights by a number.
     """
     default = config.flat(RunConfig()) | {"method": dataclasses.asdict(method_class(method).Config())}
     default["train"]["weights"] = "loss"
@@ -60,7 +60,7 @@ def identity_there(there: dict[str, Any], data: DataSet, weights: Weights | None
 
 
 def alignment(data: DataSet) -> dict[str, Any]:
-    """Which (class, bias value) pairs are aligned in these training rows, by name: what other data is judged by."""
+    """The (class, bias value) pairs that are aligned in these training rows, by name; other data is judged by them."""
     tables, rule = data.aligned()
     pairs = {}
     for name, values, table in zip(data.bias_names, data.bias_values, tables or (), strict=False):
@@ -69,10 +69,10 @@ def alignment(data: DataSet) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for name in ("unskew", "torch", "lightning-fabric", "numpy", "polars"):
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            installed[name] = "not installed"
+    return installed

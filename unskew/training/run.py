@@ -46,7 +46,7 @@ def train_once(
     settings: Mapping[str, Any] | None = None,
     command: str = "",
 ) -> Run:
-    """Train a method of one stage on `source` into the folder `out`; called again it resumes, or does nothing if the run is finished."""
+    """Train a method of one stage on `source` into the folder `out`. Called again, it resumes, or returns the finished run."""
     out = Path(out)
     cfg = run_config(Settings.of(settings), method_name=method, model_name=model, seed=seed)
     method_class(method)  # reject an unknown name before reading data
@@ -58,27 +58,27 @@ def train_once(
         data = load(source, cfg.data)
     data.rows("train")  # raises if the split is empty
     if not data.has("test"):
-        progress.say(f"{data.name} has no test split, and is too small to take one from: judge the run with --on or --split val")
+        progress.say(f"{data.name} has no test split and is too small to split one off; judge the run with --on or --split val")
     cfg = dataclasses.replace(cfg, model_name=model or default_model(data.shape))
     check(cfg.select.rule, data)
     given = read_weights(weights, data, cfg.train.weights)
     used = training_data(method, cfg.method, data)
     if used is not data and given is not None:
-        raise UserError(f"method {method!r} adds rows of another source, which --weights does not know; leave one of them out")
-    made = make_method(method, cfg.method, cfg.model_name, cfg.model, used, seed, None if given is None else given.value)
+        raise UserError(f"method {method!r} adds rows of another source, which --weights does not cover; use one or the other")
+    instance = make_method(method, cfg.method, cfg.model_name, cfg.model, used, seed, None if given is None else given.value)
     data = _with_notes(data, (*check_data(method, cfg.method, data), *_never_drawn(data, cfg)))
-    warm_start(made, cfg.train.start)
-    written = plain(record(cfg, data, made, given, command))
+    warm_start(instance, cfg.train.start)
+    written = plain(record(cfg, data, instance, given, command))
     there = Run(out).config if (out / "config.json").is_file() else None
     ours = {key: written[key] for key in IDENTITY}
     if claim(out, "run", there and identity_there(there, data, given, method), ours) and Run(out).finished:
-        progress.say(f"{out} is finished already: nothing to do")
+        progress.say(f"{out} is already finished; nothing to do")
         return Run(out)
     fresh = not out.exists()
     try:
-        _run(made, used, cfg, given, out, written, device)
+        _run(instance, used, cfg, given, out, written, device)
     except (OSError, UserError) as error:
-        # Without a saved state there is nothing to resume: leave nothing behind. The log of a loss that overflowed stays.
+        # Without a saved state there is nothing to resume: remove the folder, but keep the log of a run whose loss overflowed.
         if fresh and not isinstance(error, (NonFinite, Busy)) and not (out / "state.safetensors").is_file():
             shutil.rmtree(out, ignore_errors=True)
         raise
@@ -99,33 +99,33 @@ def _never_drawn(data: DataSet, cfg: RunConfig) -> tuple[str, ...]:
 
 
 def _run(
-    made: Method, data: DataSet, cfg: RunConfig, weights: Weights | None, out: Path, written: dict[str, Any], device: str
+    method: Method, data: DataSet, cfg: RunConfig, weights: Weights | None, out: Path, written: dict[str, Any], device: str
 ) -> None:
-    engine = Engine(device, cfg.train.precision, alternating=bool(made.parts))
+    engine = Engine(device, cfg.train.precision, alternating=bool(method.parts))
     if cfg.train.precision == "64-true":
-        made = made.double()
-    made = made.to(engine.device)
-    optimizers = {name: make_optimizer(p, cfg.optim) for name, p in made.parameter_sets().items()}
+        method = method.double()
+    method = method.to(engine.device)
+    optimizers = {name: make_optimizer(p, cfg.optim) for name, p in method.parameter_sets().items()}
     for optimizer in optimizers.values():
         for group in optimizer.param_groups:
             group["initial_lr"] = group["lr"]
-    loader = _loader(made, data, cfg, weights, engine)
+    loader = _loader(method, data, cfg, weights, engine)
     per_epoch = loader.sampler.steps_per_epoch
     total = cfg.train.steps or max(1, round(cfg.train.epochs * per_epoch))
     schedule_factor(cfg.optim, 0, total, per_epoch)  # reject a malformed duration before the first step
-    state = State(out, made, optimizers, data, cfg, engine, per_epoch, total, loader)
+    state = State(out, method, optimizers, data, cfg, engine, per_epoch, total, loader)
     with alone(out, "training") if engine.lead else nullcontext():
         if engine.lead and not (out / "done.json").is_file():  # another process may have finished it while this one waited
             write_json(out / "config.json", written)
         engine.barrier()
         if (out / "done.json").is_file():
-            progress.say(f"{out} is finished already: nothing to do")
+            progress.say(f"{out} is already finished; nothing to do")
             return
         state.resume()
         with progress.bar(f"training {cfg.method_name}", total, state.step) as advance, Log(out, engine.lead) as log:
             state.log, state.advance = log, advance
             fit(
-                made, loader, optimizers, engine, cfg.train, seed=cfg.seed, start=state.step, total=total,
+                method, loader, optimizers, engine, cfg.train, seed=cfg.seed, start=state.step, total=total,
                 lr=lambda step: schedule_factor(cfg.optim, step, total, per_epoch),
                 log=lambda step, terms: log("train", step + 1, terms), after=state.after,
             )  # fmt: skip
@@ -133,7 +133,7 @@ def _run(
         engine.barrier()
 
 
-def _loader(made: Method, data: DataSet, cfg: RunConfig, weights: Weights | None, engine: Engine) -> Loader:
+def _loader(method: Method, data: DataSet, cfg: RunConfig, weights: Weights | None, engine: Engine) -> Loader:
     rows = data.rows("train")
     if data.unreadable:
         rows = rows[~torch.isin(rows, torch.tensor([k for k, _ in data.unreadable]))]
@@ -142,7 +142,7 @@ def _loader(made: Method, data: DataSet, cfg: RunConfig, weights: Weights | None
     if weights is not None:
         rows = rows[weights.value[rows] > 0]
         if not len(rows):
-            raise UserError("the weights leave no training row")
+            raise UserError("no training row has a weight above 0")
         value = weights.value.clone()
         value[rows] = unit_mean(value[rows])
         if weights.use == "chance":
@@ -151,13 +151,13 @@ def _loader(made: Method, data: DataSet, cfg: RunConfig, weights: Weights | None
             on_loss = value
     if cfg.train.sampler == "balanced":
         if chance is not None:
-            raise UserError("train.sampler=balanced and weights used as chances both say how rows are drawn; choose one")
+            raise UserError("train.sampler=balanced and weights used as chances both decide how rows are drawn; choose one")
         if not data.bias_names:
             raise UserError("train.sampler=balanced needs a bias column; name one with --bias")
         chance = group_weights(data.group[rows])
     sampler = Sampler(rows, min(cfg.train.batch, len(rows)), cfg.seed, chance)
     return Loader(
-        data, sampler, made.sees, on_loss, engine.device,
+        data, sampler, method.sees, on_loss, engine.device,
         torch.float64 if cfg.train.precision == "64-true" else torch.float32,
         preset(cfg.data.augment), cfg.seed, cfg.data.workers,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Selection rules: which step's weights are kept. A rule has a name, says what it looks at, and stands beside every number."""
+"""Selection rules: which step's weights are kept. The report names the rule, and the labels it uses, beside every number."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -18,9 +18,9 @@ Rule = Literal["last", "val-accuracy", "val-loss", "val-f1", "val-worst-class", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectConfig:
-    rule: Rule = "last"
-    every: str = "1 epoch"  # between two looks at the validation split
-    patience: int = 0  # stop after this many looks without a better one; 0: never
+    rule: Rule = "last"  # last, val-accuracy, val-loss, val-f1, val-worst-class, val-worst-group, or oracle (test split)
+    every: str = "1 epoch"  # interval between looks at the validation split
+    patience: int = 0  # stop after this many looks without improvement; 0: never
 
     def __post_init__(self) -> None:
         check_duration(self.every, "select.every")
@@ -41,7 +41,7 @@ LOOKS_AT: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def check(rule: Rule, data: DataSet) -> None:
-    """Refuse a rule that the data cannot serve, before anything starts."""
+    """Reject a rule that needs a split or labels that the data does not have."""
     split, _ = LOOKS_AT[rule]
     if split and not data.has(split):
         raise UserError(f"select.rule={rule} needs a {split} split and {data.name} has none; use select.rule=last")
@@ -54,9 +54,9 @@ def check(rule: Rule, data: DataSet) -> None:
 def score(rule: Rule, logits: Tensor, data: DataSet, index: Tensor) -> float:
     """What the rule maximises, from the logits of its split.
 
-    val-accuracy: plain accuracy. val-loss: minus the mean loss of the task. val-f1: macro F1. val-worst-class: lowest class accuracy.
-    val-worst-group: lowest (class, bias) accuracy, empty groups left out. oracle: the mean over
-    (class, bias) groups of the test split, an upper bound and nothing else.
+    val-accuracy: plain accuracy. val-loss: minus the mean loss. val-f1: macro F1. val-worst-class: lowest class accuracy.
+    val-worst-group: lowest (class, bias) accuracy, empty groups left out. oracle: mean over the (class, bias) groups of the
+    test split, only an upper bound.
     """
     y = data.y[index]
     if rule == "val-loss":

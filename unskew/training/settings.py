@@ -15,7 +15,7 @@ from unskew.training.fit import TrainConfig
 from unskew.training.optim import OptimConfig
 from unskew.training.selection import SelectConfig
 
-BEFORE = {"denoise": "clean", "balance": "balanced"}  # repairs that can stand before a method, and what their table is called
+BEFORE = {"denoise": "clean", "balance": "balanced"}  # repairs that can run before a method, and the names of their tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +34,14 @@ class RunConfig:
 
 
 def run_config(settings: Settings, **given: Any) -> RunConfig:
-    """The settings of one training; settings of its network and method are checked by those."""
+    """The settings of one training; its network and method check their own."""
     parts = {name: settings[name] for name in ("data", "optim", "train", "select") if settings[name]}
     built = config.build(RunConfig, parts | given)
     return dataclasses.replace(built, model=settings["model"], method=dict(settings.own))
 
 
 def split_method(name: str) -> tuple[str, str]:
-    """`denoise+lff` as what stands before the method, and the method.
+    """Split `denoise+lff` into the repair that runs first and the method.
 
     >>> split_method("denoise+lff"), split_method("lff")
     (('denoise', 'lff'), ('', 'lff'))
@@ -50,7 +50,7 @@ def split_method(name: str) -> tuple[str, str]:
     if not plus:
         return "", name
     if before not in BEFORE or not method or "+" in method:
-        raise UserError(f"method {name}: what can stand before a method is one of {' or '.join(BEFORE)}, as in denoise+lff")
+        raise UserError(f"method {name}: only {' or '.join(BEFORE)} can come before a method, as in denoise+lff")
     return before, method
 
 
@@ -69,14 +69,14 @@ def check_training(name: str, model: str, values: Mapping[str, Any], one_stage: 
         inner, settings = settings.under(before)
         repair_settings(before, inner.own)
     run_config(settings)
-    found = check_method(method)
-    if one_stage and found.staged:
+    chosen = check_method(method)
+    if one_stage and chosen.staged:
         raise UserError(f"method {method!r} has several stages; a method of one stage is needed here")
-    found.settings(settings.own)
+    chosen.settings(settings.own)
     if model:
         config.build(models.load(model).config, settings["model"], "model.")
 
 
 def repair_settings(name: str, given: Mapping[str, Any]) -> None:
-    """Reject a bad setting of a repair. Loaded by its name: a training without one does not import repairs."""
+    """Reject a bad setting of a repair. Repairs are imported here only, so that other trainings do without them."""
     config.build(registry.module("repairs", name).Config, dict(given), f"{name}.")

@@ -1,4 +1,4 @@
-"""What goes on beside the steps of a training: looks at the validation split, checkpoints, the choice of weights, the log."""
+"""What happens between the steps of a training: looks at the validation split, checkpoints, the choice of weights, the log."""
 
 import time
 from collections.abc import Callable
@@ -18,11 +18,11 @@ from unskew.training.predict import predict
 from unskew.training.selection import LOOKS_AT, better, score
 from unskew.training.settings import RunConfig
 
-SAVE_SECONDS = 30.0  # between two saved states of a training whose steps are slow
+SAVE_SECONDS = 30.0  # between saved states of a training with slow steps
 
 
 class State:
-    """What goes on beside the steps: looks at the validation split, checkpoints, the choice of weights."""
+    """What happens between the steps: looks at the validation split, checkpoints, the choice of weights."""
 
     def __init__(
         self, out: Path, method: Method, optimizers: dict[str, Any], data: DataSet, cfg: RunConfig,
@@ -49,7 +49,7 @@ class State:
             progress.say(f"resuming at step {self.step} of {self.total}")
 
     def after(self, done: int) -> bool:
-        """Look and save when it is time; true if looks without a better one have used up the patience."""
+        """Validate and save when due; true if select.patience has run out."""
         self.advance(1)
         self.step = done
         if done > self.method.prelude and (done % self.look_every == 0 or done == self.total):
@@ -57,7 +57,7 @@ class State:
             patience = self.cfg.select.patience
             if patience and done - max(self.best_step, self.method.prelude) >= patience * self.look_every:
                 return True
-        # One process also saves by the clock, so that a slow training loses little when it is stopped. Several would have to agree on it.
+        # A single process also saves by the clock, so that a slow training loses little; several would have to agree.
         late = processes.world() == 1 and time.monotonic() - self.saved_at > SAVE_SECONDS
         if (done % self.save_every == 0 or late) and done < self.total:
             self._save(done)
@@ -94,7 +94,7 @@ class State:
         if bad > self.cfg.data.max_bad * len(self.data):
             raise UserError(
                 f"{bad} of {len(self.data)} images cannot be decoded, more than data.max_bad={self.cfg.data.max_bad:g} allows; "
-                f"one is {self.data.paths[min(self.loader.unreadable)]}"
+                f"for example {self.data.paths[min(self.loader.unreadable)]}"
             )
 
     def finish(self) -> None:
@@ -133,7 +133,7 @@ class Log:
             try:
                 from torch.utils.tensorboard import SummaryWriter
 
-                self.board = SummaryWriter(str(self.out / "tensorboard"))  # type: ignore[no-untyped-call]
+                self.board = SummaryWriter(str(self.out / "tensorboard"))  # type: ignore[no-untyped-call,unused-ignore]
             except ImportError:
                 self.board = None
         return self

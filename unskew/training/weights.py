@@ -1,4 +1,4 @@
-"""A repair's table as weights of a training: who they belong to, and whether they act on the loss or on the draws."""
+"""The weights of a training, from a repair's table: whose they are, and whether they act on the loss or on sampling."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from unskew.core.workplace import digest
 from unskew.data.dataset import DataSet
 from unskew.records import Table
 
-WORDS = {"sampler": "chance"}  # what version 0.1 called it
+WORDS = {"sampler": "chance"}  # the word of version 0.1
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Weights:
 
     @property
     def former_digest(self) -> float:
-        """The number by which version 0.1 told tables apart; two tables may share it."""
+        """The number that identified a table in version 0.1; two tables may share it."""
         return float((self.value * torch.arange(1, len(self.value) + 1)).sum())
 
 
@@ -40,13 +40,15 @@ def read_weights(given: str | Path | Table | None, data: DataSet, asked: str) ->
     made_for = table.made_by.get("fingerprint")
     if made_for and not data.is_source(made_for):
         raise UserError(
-            f"the weights were made for another source: their fingerprint is {made_for[:12]}…, this one's {data.fingerprint[:12]}…"
+            f"the weights were made for another source: its fingerprint is {made_for[:12]}…, "
+            f"the fingerprint of {data.name} is {data.fingerprint[:12]}…"
         )
     index, column = table.index, table.column("weight").double()
     if len(index) and (int(index.min()) < 0 or int(index.max()) >= len(data)):
-        raise UserError(f"the weights name sample {int(index.max())}, but {data.name} has {len(data)} rows")
+        wrong = int(index.min()) if int(index.min()) < 0 else int(index.max())
+        raise UserError(f"the weights have a row for sample {wrong}, but {data.name} has samples 0 to {len(data) - 1}")
     if not bool(torch.isfinite(column).all()) or bool((column < 0).any()):
-        raise UserError("weights must be finite and not negative")
+        raise UserError("weights must be finite and at least 0")
     weight = torch.zeros(len(data), dtype=torch.float64)
     weight[index] = column
     use = _use(str(table.made_by.get("use", "")), WORDS.get(asked, asked))
@@ -54,11 +56,11 @@ def read_weights(given: str | Path | Table | None, data: DataSet, asked: str) ->
 
 
 def _use(stated: str, asked: str) -> str:
-    """What the table states; what the user asks for where it states nothing, or the same."""
+    """The use that the table states; if it states none, the one the user asks for."""
     if stated not in ("", "loss", "chance", "keep"):
-        raise UserError(f"the weights say use={stated}: must be loss, chance or keep")
+        raise UserError(f"the table of weights has use={stated}: must be loss, chance or keep")
     if stated and asked not in ("auto", stated):
         raise UserError(
-            f"the table says that its weights are used as {stated}, and train.weights={asked} asks for {asked}; leave out train.weights"
+            f"the table of weights has use={stated}, but train.weights={asked} asks for {asked}; leave out train.weights"
         )
     return stated or ("loss" if asked == "auto" else asked)

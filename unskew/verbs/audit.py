@@ -1,4 +1,4 @@
-"""The verb `audit`: measure everything that can be measured without training a model, rank it, and say it in plain words."""
+"""The verb `audit`: measure everything that can be measured without training a model, rank it, and report it in plain words."""
 
 import dataclasses
 import hashlib
@@ -49,9 +49,9 @@ def audit(
     """Rank every representation by how much of the label it gives away; write page, JSON and per-sample scores into `out`."""
     out = Path(out)
     given = Settings.of(settings)
-    strange = list(given.training().shared().dotted())
-    if strange:
-        raise UserError(f"setting {strange[0]!r}: an audit trains nothing; its settings begin with data., such as data.size=64")
+    unused = list(given.training().shared().dotted())
+    if unused:
+        raise UserError(f"setting {unused[0]!r}: an audit trains nothing; its settings begin with data., such as data.size=64")
     words = given["data"] | dict(given.own) | ({"bias": tuple(bias)} if bias else {})
     data = load(source, **{"memory": MEMORY, **words}) if not isinstance(source, DataSet) else load(source, **words)
     chosen, left = _choose(data, representations)
@@ -75,7 +75,7 @@ def audit(
                 advance(1, one.name)
         estimates.sort(key=lambda pair: -pair[1].bias)
         findings = [describe(one, e, data) for one, e in estimates]
-        found = Audit(
+        result = Audit(
             verdict=verdict(findings, len(index)),
             rows=len(index),
             findings=findings,
@@ -90,14 +90,14 @@ def audit(
             scores=_scores(data, index, estimates, asked),
             page=out / "audit.html",
         )
-        found.scores.save(out / "scores.parquet")
-        write_text(out / "audit.html", render_audit(found))
-        write_json(out / "audit.json", found.json())  # last: its presence says that the audit is whole
-    return found
+        result.scores.save(out / "scores.parquet")
+        write_text(out / "audit.html", render_audit(result))
+        write_json(out / "audit.json", result.json())  # last: its presence marks the audit as complete
+    return result
 
 
 def _finished(out: Path, asked: Mapping[str, Any], data: DataSet) -> Audit | None:
-    """The audit that is there already, if it is the same request."""
+    """The finished audit in the folder; None if there is none; raises if it is of another request."""
     path = out / "audit.json"
     if not path.is_file():
         return None
@@ -106,12 +106,12 @@ def _finished(out: Path, asked: Mapping[str, Any], data: DataSet) -> Audit | Non
     if known.get("fingerprint") == data.former:  # of version 0.1
         known = {**known, "fingerprint": data.fingerprint}
     claim(out, "audit", known, asked)
-    progress.say(f"{out} is finished already: nothing to do")
+    progress.say(f"{out} is already finished; nothing to do")
     return Audit.of_json(there, Table.read(out / "scores.parquet"), out / "audit.html")
 
 
 def audited_rows(data: DataSet) -> Tensor:
-    """The rows a model would learn from: train and val, and a test split that is only a part of them set aside."""
+    """The rows a model would learn from: train, val, and test if it was split off from them."""
     names = [s for s in ("train", "val", "test") if data.has(s) and (s != "test" or "test" in data.carved)]
     return torch.cat([data.rows(s) for s in names]).sort().values
 
@@ -124,7 +124,7 @@ def _choose(data: DataSet, named: Sequence[str]) -> tuple[list[Spec], dict[str, 
         for one in chosen:
             if one.missing(data):
                 raise UserError(f"representation {one.name!r} cannot be computed: {one.missing(data)}")
-    chosen = list({one.key: one for one in chosen}.values())  # the same one named twice, or in two spellings, counts once
+    chosen = list({one.key: one for one in chosen}.values())  # the same one named twice, or spelled in two ways, counts once
     if not chosen:
         raise UserError(f"no representation applies to {data.name}, whose inputs have shape {data.shape}")
     return chosen, left
@@ -133,19 +133,19 @@ def _choose(data: DataSet, named: Sequence[str]) -> tuple[list[Spec], dict[str, 
 def _without_rare_classes(
     data: DataSet, index: Tensor, features: dict[str, Tensor]
 ) -> tuple[DataSet, Tensor, dict[str, Tensor], list[str]]:
-    """Classes with too few rows to be judged held out are left out, and named."""
+    """Leave out classes with too few rows for cross-validation; the last value lists them."""
     if data.multi_label:
         return data, index, features, []
     counts = data.y[index].bincount(minlength=len(data.classes))
     rare = ((counts > 0) & (counts < FOLDS)).nonzero().flatten()
     keep = ~torch.isin(data.y[index], rare)
     if int((counts >= FOLDS).sum()) < 2:
-        raise UserError(f"{data.name}: fewer than two classes have {FOLDS} rows; an audit needs more data")
+        raise UserError(f"{data.name}: fewer than two classes have at least {FOLDS} rows; an audit needs more data")
     return data, index[keep], {name: f[keep] for name, f in features.items()}, [data.classes[c] for c in rare.tolist()]
 
 
 def judgement(e: BiasEstimate, content: bool) -> str:
-    """clean, trace, weak, shortcut or strong; readable where the class may rightly show."""
+    """clean, trace, weak, shortcut or strong; readable if it may legitimately show the class."""
     if not e.above_chance:
         return "clean"
     if content:
@@ -154,7 +154,7 @@ def judgement(e: BiasEstimate, content: bool) -> str:
 
 
 def describe(one: Spec, e: BiasEstimate, data: DataSet) -> Finding:
-    """What was found of one representation, in numbers and in a sentence."""
+    """The finding for one representation, in numbers and in a sentence."""
     read = f"{100 * max(e.bias, 0):.0f} % of the label can be read from {one.phrase} alone"
     chance = "" if math.isnan(e.chance) else f"chance level {100 * max(e.chance, 0):.0f} %, "
     return Finding(
@@ -178,20 +178,20 @@ def describe(one: Spec, e: BiasEstimate, data: DataSet) -> Finding:
 
 
 def verdict(findings: Sequence[Finding], rows: int) -> str:
-    """The page in one sentence."""
+    """The audit in a sentence or two."""
     shortcuts = [r for r in findings if r.verdict in ("weak", "shortcut", "strong")]
     if not shortcuts:
-        return f"No shortcut found in {rows} rows: nothing that should not tell the class tells it."
+        return f"No shortcut found in {rows} rows: none of the nuisances that were measured tells the class."
     top = simplest([(r.bias, r.features, r) for r in shortcuts])
     others = len(shortcuts) - 1
     more = f" {others} more {'follow' if others > 1 else 'follows'} below." if others else ""
-    return f"Look at {top.name} first: {top.sentence}{more}"
+    return f"{top.name} gives the class away: {top.sentence} Is that part of what you want to recognise?{more}"
 
 
 def simplest(candidates: Sequence[tuple[float, int, T]]) -> T:
     """Of (bias, number of features, thing), the thing with the fewest features among those that read nearly as much as the best.
 
-    Three numbers that give a class away are a plainer shortcut than two hundred.
+    Three numbers that give a class away are a simpler shortcut than two hundred.
 
     >>> simplest([(0.9, 200, "border"), (0.85, 3, "color"), (0.1, 1, "column")])
     'color'
@@ -201,30 +201,30 @@ def simplest(candidates: Sequence[tuple[float, int, T]]) -> T:
 
 
 def _column(data: DataSet, name: str, index: Tensor, attack: Attack | None, seed: int) -> ColumnFinding:
-    """Association with the label and dataset leakage of one bias column; what cannot be measured says why."""
+    """Association with the label and dataset leakage of one bias column, or the reasons why they cannot be measured."""
     column = data.bias[index, data.bias_index(name)]
-    found = ColumnFinding(
+    finding = ColumnFinding(
         name=name, missing=int((column < 0).sum()), values=list(data.bias_values[data.bias_index(name)])
     )  # fmt: skip
     if not data.multi_label:
         try:
-            found = dataclasses.replace(found, association=dataclasses.asdict(association(data.y[index], column)))
+            finding = dataclasses.replace(finding, association=dataclasses.asdict(association(data.y[index], column)))
         except UserError as error:
-            found = dataclasses.replace(found, association_reason=str(error))
+            finding = dataclasses.replace(finding, association_reason=str(error))
     try:
         known = column[column >= 0]
         if len(known) and int(known.bincount(minlength=1).max()) == len(known):
-            raise UserError(f"bias column {name!r} has one value")
+            raise UserError(f"bias column {name!r} has only one value")
         progress.say(f"attacking {name} (five attackers, at least {SMALLEST} rows of every value)")
         leak = dataset_leakage(data.y[index], column, attack=attack, seed=seed)
     except UserError as error:
-        return dataclasses.replace(found, leakage_reason=str(error))
-    told = DatasetLeakage(dataset=leak.value, low=leak.low, high=leak.high, chance=leak.chance, n=leak.n)
-    return dataclasses.replace(found, leakage=told)
+        return dataclasses.replace(finding, leakage_reason=str(error))
+    measured = DatasetLeakage(dataset=leak.value, low=leak.low, high=leak.high, chance=leak.chance, n=leak.n)
+    return dataclasses.replace(finding, leakage=measured)
 
 
 def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> Gallery:
-    """For the leading shortcut: the rows of each class that it solves best, and those that it misleads most."""
+    """For the leading shortcut: the rows of each class that it solves best, and those on which it misleads most."""
     ranked = [pair for pair in estimates if not pair[0].content] or list(estimates)
     one, e = simplest([(pair[1].bias, pair[1].width, pair) for pair in ranked])
     if len(data.shape) != 3 or data.multi_label:
@@ -239,28 +239,28 @@ def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEs
 
 
 def _next(data: DataSet, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> list[Step]:
-    """Commands that follow from what was found."""
+    """Commands to run next."""
     source = as_words(data)
-    plainly = f"unskew train {source} --method erm --out run"
-    steps = [Step(why="train plainly and see whether the model takes it", command=plainly)]
+    train = f"unskew train {source} --method erm --out run"
+    steps = [Step(why="train plainly and see whether the model takes the shortcut", command=train)]
     shortcuts = [(e.bias, e.width, one) for one, e in estimates if e.above_chance and not one.content]
     if shortcuts and not data.multi_label:
         phi = shlex.quote(f"phi={simplest(shortcuts).name}")
         repair = f"unskew repair {source} --with repair {phi} --out weights.parquet"
-        steps.append(Step(why="weigh the rows so that it tells less", command=repair))
+        steps.append(Step(why="weight the rows so that the shortcut tells less about the class", command=repair))
         repaired = f"unskew train {source} --method erm --weights weights.parquet --out repaired"
-        steps.append(Step(why="train on them", command=repaired))
+        steps.append(Step(why="train with these weights", command=repaired))
     if data.bias_names:
         named = "" if data.reading is not None and data.reading.bias else f" --bias {shlex.quote(data.bias_names[0])}"
         balanced = f"unskew train {source}{named} train.sampler=balanced --out balanced"
         steps.append(Step(why="draw every (class, bias) group equally often", command=balanced))
     runs = "run balanced" if data.bias_names else "run"
-    steps.append(Step(why="judge, and look", command=f"unskew report {runs} --out page.html"))
+    steps.append(Step(why="judge the runs and look at the page", command=f"unskew report {runs} --out page.html"))
     return steps
 
 
 def _scores(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEstimate]], identity: dict[str, Any]) -> Table:
-    """One row per sample; score NAME is in nats, higher = the representation points away from the row's class."""
+    """One row per sample; score NAME is in nats, higher if the representation points away from the row's class."""
     columns: dict[str, Any] = {"index": index.numpy()}
     if data.paths:
         columns["path"] = [data.paths[i] for i in index.tolist()]

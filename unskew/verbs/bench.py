@@ -1,8 +1,9 @@
-"""The verb `bench`: every run of a suite that has no result yet, side by side, then the report.
+"""The verb `bench`: run everything in a suite that has no result yet, side by side, then write the report.
 
-The folder of a bench: `bench.json` (the suite, its published table, all runs asked for so far, the commands), `tasks` (what each worker is
-asked, and its log), `runs/ID` (what it trains), `results/ID.json` (what it found), and the report: `report.html`, `report.json`,
-`results.parquet`, `results.csv`, `results.tex`. `--only` and `--seeds` say what is run now; the report has everything in the folder.
+The folder of a bench: `bench.json` (the suite, its published table, all runs asked for so far, the commands), `tasks` (the
+request to each worker, and its log), `runs/ID` (what it trains), `results/ID.json` (its result), and the report: `report.html`,
+`report.json`, `results.parquet`, `results.csv`, `results.tex`. `--only` and `--seeds` choose what to run now; the report covers
+the whole folder.
 """
 
 import json
@@ -40,36 +41,36 @@ def bench(
     resume: bool = False,
     command: str = "",
 ) -> BenchReport:
-    """Run a suite into the folder `out` and report it. Called again, only what has no result is run."""
+    """Run a suite into the folder `out` and report it. Called again, it runs only what has no result yet."""
     out = Path(out).absolute()
     if resume and not (out / "bench.json").is_file():
-        raise UserError(f"--resume: {out} holds no bench")
+        raise UserError(f"--resume: {out} holds no bench; leave out --resume to start one")
     if on not in ("local", "ray"):
         raise UserError(f"--executor {on}: must be local or ray")
     if workers < 0:
-        raise UserError(f"--workers {workers}: must be at least 1, or 0 for as many as there are cores")
+        raise UserError(f"--workers {workers}: must be at least 1, or 0 for one per core")
     extra, places = dict(settings or {}), dict(roots or {})
     asked = read(suite)
     published = asked.published()  # reject a bad table before the work
     tasks = plan(asked, scale, seeds=seeds, only=only, extra=extra, roots=places)
     check_on_disk(tasks)
-    _known(out, asked, scale, extra)  # reject a folder that cannot take it before it is locked
+    _known(out, asked, scale, extra)  # reject an unsuitable folder before locking it
     if on == "ray":
         executor.check_ray(address)
-    with alone(out, "bench"):  # two would train the same runs into the same places
+    with alone(out, "bench"):  # two benches would train the same runs into the same places
         known = _known(out, asked, scale, extra)
         left = [t for t in tasks if not _has_result(out, t, asked.table["columns"])]
         _check_comparable(out, known, asked, scale, extra, places)
         everything, commands = _claim(out, known, asked, scale, extra, tasks, command)
         for folder in ("runs", "results", "tasks"):
             (out / folder).mkdir(exist_ok=True)
-        progress.say(f"{asked.name}, {scale}: {len(tasks)} runs, {len(tasks) - len(left)} of them done before")
+        progress.say(f"{asked.name}, {scale}: {len(tasks)} runs, {len(tasks) - len(left)} of them already done")
         failed = _on_ray(asked, left, out, address) if on == "ray" else _locally(asked, left, out, workers or executor.cores())
         return report(asked, everything, out, published, scale, commands, failed)
 
 
 def again(out: str | Path) -> BenchReport:
-    """The report of a bench from the results that are there, whole or not."""
+    """Write the report of a bench again, from the results so far."""
     out = Path(out).absolute()
     there = _record(out)
     if there is None:
@@ -81,9 +82,9 @@ def again(out: str | Path) -> BenchReport:
 
 
 def _has_result(out: Path, task: Task, columns: Iterable[str]) -> bool:
-    """Whether this very run was made before; a result of the same name but other settings stops the bench.
+    """Whether this run has a result; raises if a run of the same name has one with other settings.
 
-    A run that lacks a figure, of a column that is new, is judged again; what it has trained is there.
+    A run that lacks the figure of a new column is judged again, but not trained again.
     """
     there, asked = read_result(result_path(out, task)), json.loads(json.dumps(task.json()))
     if there is None:
@@ -91,8 +92,8 @@ def _has_result(out: Path, task: Task, columns: Iterable[str]) -> bool:
     different = [key for key, value in asked.items() if key in there and there[key] != value]
     if different:
         raise UserError(
-            f"{result_path(out, task)} was made with another {', '.join(different)}; choose another --out, or remove that file and "
-            f"{run_path(out, task.id).parent}"
+            f"{result_path(out, task)} was made by another request (different: {', '.join(different)}); "
+            f"choose another --out, or remove that file and {run_path(out, task.id).parent}"
         )
     return task.shared or all(name in there["figures"] for name in columns if name != COST)
 
@@ -102,12 +103,12 @@ def result_path(out: Path, task: Task) -> Path:
 
 
 def run_path(out: Path, name: str) -> Path:
-    """Where a run goes. Its stages lie beside it, in a folder of its own."""
+    """The folder of a run, inside a folder of its own that also holds its stages."""
     return out / "runs" / name / "run"
 
 
 def request(suite: Suite, task: Task, out: Path) -> Path:
-    """What a worker is asked for, as a file."""
+    """Write the request to a worker as a file."""
     path = out / "tasks" / f"{task.id}.json"
     shared = {need.rpartition("-shared-")[2]: str(run_path(out, need)) for need in task.needs}
     write_json(
@@ -124,7 +125,7 @@ def request(suite: Suite, task: Task, out: Path) -> Path:
 
 
 def _record(out: Path) -> dict[str, Any] | None:
-    """bench.json, whole; None if the folder has none."""
+    """bench.json, completed if an earlier version wrote it; None if the folder has none."""
     path = out / "bench.json"
     if not path.is_file():
         return None
@@ -133,7 +134,7 @@ def _record(out: Path) -> dict[str, Any] | None:
         if there is None:
             raise KeyError(path)
         if "tasks" not in there:
-            # Of an earlier version: what was started is in `tasks`, and the published table where the suite is.
+            # From an earlier version: the runs started are in `tasks`, and the published table is beside the suite.
             started = [read_json(p, "task") for p in sorted((out / "tasks").glob("*.json"))]
             there |= {"tasks": [t["task"] for t in started if t is not None], "commands": []}
             try:
@@ -141,8 +142,8 @@ def _record(out: Path) -> dict[str, Any] | None:
             except UserError as error:
                 progress.say(f"no published numbers: {error}")
                 there["published"] = ""
-        for told in there["tasks"]:
-            _task(told)
+        for task in there["tasks"]:
+            _task(task)
         tomllib.loads(there["text"])
     except (KeyError, TypeError, ValueError):
         raise UserError(f"{path} is not the record of a bench; choose another --out") from None
@@ -150,7 +151,7 @@ def _record(out: Path) -> dict[str, Any] | None:
 
 
 def _known(out: Path, suite: Suite, scale: str, settings: dict[str, str]) -> dict[str, Any]:
-    """What the folder holds already. It holds one suite at one scale; what is in it stays comparable."""
+    """What the folder already holds. It may hold only one suite at one scale, so that its results stay comparable."""
     there = _record(out)
     if there is None:
         if out.is_file() or (out.is_dir() and any(out.iterdir())):
@@ -166,7 +167,7 @@ def _known(out: Path, suite: Suite, scale: str, settings: dict[str, str]) -> dic
 def _check_comparable(
     out: Path, known: dict[str, Any], suite: Suite, scale: str, settings: dict[str, str] | None, roots: dict[str, str] | None
 ) -> None:
-    """What is in the folder, asked for now or not, is what the suite would run: one table holds one budget, one source, one network."""
+    """Everything in the folder must be what the suite would run now: a table must not mix budgets, sources or networks."""
     there = {t["id"]: t for t in known["tasks"]}
     everywhere = [*suite.part("data"), *(str(a) for entry in suite.part("data").values() for a in entry.get("at", {}))]
     methods = [name for name in suite.part("method") if any(t["name"] == name and not t["shared"] for t in there.values())]
@@ -175,13 +176,15 @@ def _check_comparable(
             before, now = there.get(task.id, {}), json.loads(json.dumps(task.json()))
             different = [key for key, value in now.items() if key in before and before[key] != value]
             if different and read_result(result_path(out, task)) is not None:
-                raise UserError(f"{out} holds a result of {task.id} with another {', '.join(different)}; choose another --out")
+                raise UserError(
+                    f"{out} holds a result of {task.id} by another request (different: {', '.join(different)}); choose another --out"
+                )
 
 
 def _claim(
     out: Path, known: dict[str, Any], suite: Suite, scale: str, settings: dict[str, str], tasks: list[Task], command: str
 ) -> tuple[list[Task], list[str]]:
-    """Write down what is asked for now beside what was before; all runs of the folder, and the commands that asked for them."""
+    """Add this request to bench.json; returns all runs of the folder and the commands that asked for them."""
     everything = {t["id"]: _task(t) for t in known["tasks"]} | {t.id: t for t in tasks}
     ordered = _in_order(suite, list(everything.values()))
     commands = list(dict.fromkeys([*known["commands"], *([command] if command else [])]))
@@ -191,8 +194,8 @@ def _claim(
     return ordered, commands
 
 
-def _task(told: dict[str, Any]) -> Task:
-    return Task(**{**told, "needs": tuple(told["needs"])})
+def _task(fields: dict[str, Any]) -> Task:
+    return Task(**{**fields, "needs": tuple(fields["needs"])})
 
 
 def _in_order(suite: Suite, tasks: list[Task]) -> list[Task]:
@@ -212,7 +215,7 @@ def _in_order(suite: Suite, tasks: list[Task]) -> list[Task]:
 
 
 class _Watch:
-    """The board, told of jobs by their ids."""
+    """Tells the board about jobs, which are known by their ids."""
 
     def __init__(self, shown: Board, tasks: list[Task], out: Path) -> None:
         self.shown, self.tasks, self.out = shown, {t.id: t for t in tasks}, out
@@ -228,7 +231,7 @@ class _Watch:
 
 
 def _locally(suite: Suite, tasks: list[Task], out: Path, workers: int) -> list[str]:
-    """In processes of this machine."""
+    """Run in processes on this machine; returns the ids of failed runs."""
     by_id = {t.id: t for t in tasks}
     worker = [sys.executable, "-m", "unskew.verbs.bench_worker"]
     with board(tasks, workers) as shown:
@@ -243,13 +246,13 @@ def _locally(suite: Suite, tasks: list[Task], out: Path, workers: int) -> list[s
 
 
 def _on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str]:
-    """On a cluster: a task carries all it needs and gives its result back, so a lost worker costs only its run."""
+    """Run on a cluster. A task carries everything it needs and returns its result, so a lost worker costs only its run."""
     by_id, columns = {t.id: t for t in tasks}, list(suite.table["columns"])
-    folders: dict[str, bytes] = {}  # of shared runs, packed, by id
+    folders: dict[str, bytes] = {}  # packed folders of shared runs, by id
 
     def arguments(job: Job) -> tuple[Any, ...] | None:
         for need in job.needs:
-            if need not in folders and (folder := run_path(out, need)).is_dir():  # of a bench that resumes
+            if need not in folders and (folder := run_path(out, need)).is_dir():  # from before a resume
                 folders[need] = executor.packed(folder)
         if not all(need in folders for need in job.needs):
             return None
@@ -257,13 +260,13 @@ def _on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[st
         return by_id[job.id].json(), columns, list(shared), *shared.values()
 
     def collect(job: Job, result: tuple[dict[str, Any], bytes]) -> None:
-        task, (found, raw) = by_id[job.id], result
+        task, (record, raw) = by_id[job.id], result
         if task.shared:
             folders[task.id] = raw
             executor.unpacked(raw, run_path(out, task.id))
-        # Of other runs nothing is left but the result: they are gone with their worker's folder.
-        found["run"] = str(run_path(out, task.id)) if task.shared else ""
-        write_json(result_path(out, task), found)
+        # Other runs leave only their result: their folder is deleted with the worker's.
+        record["run"] = str(run_path(out, task.id)) if task.shared else ""
+        write_json(result_path(out, task), record)
 
     waves = [[Job(t.id, t.needs) for t in tasks if t.shared is shared] for shared in (True, False)]
     with executor.ray_cluster(address), board(tasks, executor.ray_cores(address)) as shown:
@@ -274,7 +277,7 @@ def _on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[st
 
 
 def _remote(task: dict[str, Any], columns: list[str], names: list[str], *folders: bytes) -> tuple[dict[str, Any], bytes]:
-    """Work in a folder of the worker's own; a shared run's folder travels as bytes."""
+    """Work in a temporary folder; the folder of a shared run is sent as bytes."""
     import torch
 
     from unskew.verbs.bench_worker import work
@@ -284,6 +287,6 @@ def _remote(task: dict[str, Any], columns: list[str], names: list[str], *folders
         shared = {}
         for name, folder in zip(names, folders, strict=True):
             shared[name] = str(executor.unpacked(folder, Path(scratch) / f"shared-{name}"))
-        place = Path(scratch) / "own" / "run"  # what lies beside a run counts as its stages, and shared runs are not
-        found = work(task, place, columns, shared)
-        return found, executor.packed(place) if task["shared"] else b""
+        place = Path(scratch) / "own" / "run"  # files beside a run count as its stages, which shared runs are not
+        record = work(task, place, columns, shared)
+        return record, executor.packed(place) if task["shared"] else b""

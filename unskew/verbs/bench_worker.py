@@ -23,7 +23,7 @@ TABLES = ("weights", "kept", "scores", "clean", "balanced")  # of a run's repair
 
 
 def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str, str]) -> dict[str, Any]:
-    """Train, judge, and give what is reported. Given again after an interruption, the training goes on where it stopped."""
+    """Train, judge, and return what is reported. Called again after an interruption, the training resumes."""
     settings = dict(task["settings"])
     for key, value in settings.items():
         for name, path in shared.items():
@@ -34,19 +34,19 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
     started = time.perf_counter()
     asked = {"model": task["model"], "out": place, "seed": task["seed"]}
     if task["method"] == "dependency":
-        made: Dependency | Run = _dependency(task["source"], settings, asked)
+        outcome: Dependency | Run = _dependency(task["source"], settings, asked)
         folder, parts = place, list(place.glob("*/done.json"))
     else:
         from unskew.verbs.train import train
 
-        made = train(task["source"], task["method"], settings=settings, **asked)
-        folder, parts = made.path, list(place.parent.glob("*/done.json"))
+        outcome = train(task["source"], task["method"], settings=settings, **asked)
+        folder, parts = outcome.path, list(place.parent.glob("*/done.json"))
     outcomes = [Run(p.parent).outcome for p in parts]
-    # The clock here saw only the last part of a run that was interrupted, and its trainings know only their own time, not that of what
-    # came between them: such a run is told apart, and no cost is made of it.
+    # For an interrupted run, this clock covers only the last part, and its trainings know only their own time, not the time
+    # between them. Such a run is marked as resumed and left out of the costs.
     seconds = max(time.perf_counter() - started, sum(o["seconds"] for o in outcomes))
-    found: dict[str, Any] = {**task, "run": str(folder), "seconds": seconds, "steps": sum(o["steps"] for o in outcomes)}
-    found |= {
+    record: dict[str, Any] = {**task, "run": str(folder), "seconds": seconds, "steps": sum(o["steps"] for o in outcomes)}
+    record |= {
         "resumed": resumed,
         "unskew": VERSION,
         "commit": _commit(),
@@ -55,20 +55,20 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
     }
     if not task["shared"]:
         figures = [name for name in columns if name != COST]
-        if isinstance(made, Run):
+        if isinstance(outcome, Run):
             from unskew.verbs.evaluate import evaluate
 
             questions = {name: argument(name, value) for name, value in task["judging"].items()}
-            judged = _read_from(evaluate(made, split=task["split"], **questions), task.get("read_from", ""))
-            found["figures"] = {name: _figure(judged, made, name) for name in figures}
-            found["notes"] = _notes(judged, figures)
+            judged = _read_from(evaluate(outcome, split=task["split"], **questions), task.get("read_from", ""))
+            record["figures"] = {name: _figure(judged, outcome, name) for name in figures}
+            record["notes"] = _notes(judged, figures)
         else:
-            found["figures"] = {name: float(made.json()[name]) for name in figures}
-    return found
+            record["figures"] = {name: float(outcome.json()[name]) for name in figures}
+    return record
 
 
 def _check_data(task: dict[str, Any], settings: dict[str, str], columns: list[str]) -> None:
-    """Reject a data set that lacks a split, or that cannot answer a question, before the training and not after it."""
+    """Reject a data set that lacks a split, or cannot answer a question, before training instead of after it."""
     from unskew.core import config
     from unskew.core.settings import Settings
     from unskew.data.reading import DataConfig
@@ -99,24 +99,24 @@ def _dependency(source: str, settings: dict[str, str], asked: dict[str, Any]) ->
 
 
 def _commit() -> str:
-    """The commit of a checkout that the package runs from; empty for an installed one."""
+    """The commit of the checkout that the package runs from; empty if the package is installed."""
 
     def git(*words: str) -> str | None:
         try:
-            said = subprocess.run(["git", "-C", str(here.parent), *words], capture_output=True, text=True, check=False)
+            answer = subprocess.run(["git", "-C", str(here.parent), *words], capture_output=True, text=True, check=False)
         except OSError:
             return None
-        return said.stdout.strip() if said.returncode == 0 else None
+        return answer.stdout.strip() if answer.returncode == 0 else None
 
     here = Path(__file__)
-    # A package installed below somebody else's checkout is no file of that.
+    # A package installed inside another project's checkout is not part of it.
     if git("ls-files", "--error-unmatch", here.name) is None or (head := git("rev-parse", "--short=12", "HEAD")) is None:
         return ""
     return f"{head}-changed" if git("status", "--porcelain", "--untracked-files=no", "--", str(here.parents[1])) else head
 
 
 def _read_from(judged: Evaluation, place: str) -> Evaluation:
-    """The judgement with the figures of one part of an answer, such as `leakage.rba`, in place of the plain ones."""
+    """The evaluation with the figures of one part of an answer, such as `leakage.rba`, in place of the plain ones."""
     if not place:
         return judged
     question, *keys = place.split(".")
@@ -134,7 +134,7 @@ def _read_from(judged: Evaluation, place: str) -> Evaluation:
 
 
 def _figure(judged: Evaluation, run: Run, name: str) -> float | None:
-    """A figure by its name: `plain`, `leakage.model` inside a table, `test_biased.plain` of another split, `repair.kept` of a repair."""
+    """A figure by its name: `plain`, `leakage.model` of a question, `test_biased.plain` of a split, `repair.kept` of a repair."""
     part, dot, key = name.partition(".")
     if dot and part == "repair":
         return _repair_figure(run, key)
@@ -153,8 +153,8 @@ def _figure(judged: Evaluation, run: Run, name: str) -> float | None:
 def _repair_figure(run: Run, name: str) -> float | None:
     """A figure of the last repair before the run; None if it had none, or the repair could not measure it."""
     tables = _tables(run.path)
-    found = read_json(tables[0].with_suffix(".json"), name) if tables else None
-    return None if found is None or found[name] is None else float(found[name])
+    figures = read_json(tables[0].with_suffix(".json"), name) if tables else None
+    return None if figures is None or figures[name] is None else float(figures[name])
 
 
 def _tables(run: Path) -> list[Path]:
@@ -165,7 +165,7 @@ def _tables(run: Path) -> list[Path]:
 
 @cache
 def _kept(path: Path) -> dict[str, float]:
-    """Training rows that the run's repairs left: with true or wrong labels, and whose bias agrees with the true label or not."""
+    """The training rows that the run's repairs kept, counted by true or wrong label and by agreement of bias and true label."""
     import torch
 
     from unskew.training.finished import own_data
@@ -174,7 +174,7 @@ def _kept(path: Path) -> dict[str, float]:
     pairs, _ = data.aligned()
     if pairs is None:
         raise UserError(f"columns kept.*: {data.name} has no bias column, or several labels per row")
-    rows = data.rows("train")  # without those of data.keep
+    rows = data.rows("train")  # without those that data.keep leaves out
     for table in map(Table.read, _tables(path)):
         rows = rows[~torch.isin(rows, table.index[table.column("weight") <= 0])]
     rows = rows[(data.bias[rows] >= 0).all(1)]
@@ -197,24 +197,24 @@ def _notes(judged: Evaluation, figures: list[str]) -> list[str]:
 def main(asked: Path) -> None:
     request = json.loads(asked.read_text(encoding="utf-8"))
     before = read_result(Path(request["result"]))
-    found = work(request["task"], Path(request["place"]), request["columns"], request["shared"])
-    if before is not None:  # judged again: who trained it, and how long that took, is known
-        found |= {
+    record = work(request["task"], Path(request["place"]), request["columns"], request["shared"])
+    if before is not None:  # judged again, but trained before: keep the facts of that training
+        record |= {
             key: before[key]
             for key in ("seconds", "steps", "resumed", "unskew", "commit", "machine", "versions")
             if key in before
         }
-    write_json(Path(request["result"]), found)
+    write_json(Path(request["result"]), record)
 
 
 def _end_with_parent() -> None:
-    """Standard input is a pipe from the bench. When it closes, the bench is gone, and nobody waits for this run."""
-    os.read(0, 1)  # not by way of sys.stdin, whose lock Python asks for at its end
+    """Standard input is a pipe from the bench. When it closes, the bench has ended and nobody is waiting for this run."""
+    os.read(0, 1)  # not through sys.stdin, whose lock Python takes when it exits
     os._exit(1)
 
 
 if __name__ == "__main__":
-    if stat.S_ISFIFO(os.fstat(0).st_mode):  # not when it is started by hand
+    if stat.S_ISFIFO(os.fstat(0).st_mode):  # not when started by hand
         threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         main(Path(sys.argv[1]))

@@ -20,7 +20,7 @@ SHORTCUT = "color:kind=max"  # what the audit names
 
 
 def demo(out: Path, seed: int) -> tuple[dict[str, Any], str]:
-    """Ask what gives the class away, weigh the rows so that it does not, train three ways, judge, write one page."""
+    """Find what gives the class away, weight the rows so that it does not, train three ways, judge, and write one page."""
     source, words = f"{SOURCE},seed={seed}", " ".join(f"{k}={v}" for k, v in SETTINGS.items())
     place = {name: out / name for name in ("audit", "weights.parquet", "erm", "repaired", "pgd", "report.html")}
     shown = {name: shlex.quote(str(path)) for name, path in place.items()}
@@ -40,21 +40,21 @@ def demo(out: Path, seed: int) -> tuple[dict[str, Any], str]:
         progress.say(f"{list(steps).index(step) + 1}/{len(steps)}  {steps[step]}")
         return steps[step]
 
-    # Nobody is told the colours before the judging: the audit does not get the column, the repair and the methods do not read it.
-    seen = audit(load(source).only_bias([]), representations=LOOKS, out=place["audit"], seed=seed, command=say("audit"))
+    # Nothing uses the colours before the evaluation: the audit does not get the column, and repair and methods do not read it.
+    audited = audit(load(source).only_bias([]), representations=LOOKS, out=place["audit"], seed=seed, command=say("audit"))
     table = repair(source, "repair", out=place["weights.parquet"], seed=seed, settings={"phi": SHORTCUT}, command=say("repair"))
     common: dict[str, Any] = {"seed": seed, "settings": SETTINGS}
-    made = [
+    trained = [
         train(source, "erm", out=place["erm"], command=say("erm"), **common),
         train(source, "erm", out=place["repaired"], weights=table.table, command=say("repaired"), **common),
         train(source, "pgd", out=place["pgd"], command=say("pgd"), **common),
     ]
-    judged = {run.path.name: evaluate(run) for run in made}
+    judged = {run.path.name: evaluate(run) for run in trained}
     say("report")
-    page = report(made, place["report.html"], audit=place["audit"], repairs=[place["weights.parquet"]])
-    text = [audit_table(seen), "", "Plain training on it:", group_table(judged["erm"]), "", f"{'':10} aligned conflicting"]
+    page = report(trained, place["report.html"], audit=place["audit"], repairs=[place["weights.parquet"]])
+    text = [audit_table(audited), "", "Plain training:", group_table(judged["erm"]), "", f"{'':10} aligned conflicting"]
     text += [
         f"{name:10} {100 * j.groups.aligned.value:6.1f} {100 * j.groups.conflicting.value:10.1f}" for name, j in judged.items()
     ]
-    text += ["", f"audit page: {seen.page.resolve()}", f"repair page: {table.page.resolve()}", f"page: {page.resolve()}"]
-    return {"page": str(page), "audit": seen.json(), "runs": {name: j.json() for name, j in judged.items()}}, "\n".join(text)
+    text += ["", f"audit page: {audited.page.resolve()}", f"repair page: {table.page.resolve()}", f"page: {page.resolve()}"]
+    return {"page": str(page), "audit": audited.json(), "runs": {name: j.json() for name, j in judged.items()}}, "\n".join(text)

@@ -1,8 +1,8 @@
-"""The verb `dependency`: how much a model lives on a representation that the data's classes can be read from.
+"""The verb `dependency`: how much a model depends on a representation from which the classes can be read.
 
-REPAIR weighs the rows against the representation. The model is trained on the rows with the largest weights, at several keep rates, and
-on as many rows at random, each judged on what is kept of the judged split. Beta (the card of the measure `bias_dependency`) is the mean
-difference. For clips, the temporal structure score of each model, on the test split, is given too.
+REPAIR weights the rows against the representation. At several keep rates, the model is trained on the rows with the largest
+weights and on as many random rows, and each is judged on the kept rows of the judged split. Beta (see the card of the measure
+`bias_dependency`) is the mean difference. For clips, the temporal structure score of each model on the test split is given too.
 """
 
 import json
@@ -49,15 +49,15 @@ def dependency(
     settings: Mapping[str, Any] | None = None,
     command: str = "",
 ) -> Dependency:
-    """Beta of `model` for the representation `phi`; runs and weights stay in the folder `out`, where it resumes when called again."""
+    """Beta of `model` for the representation `phi`; runs and weights stay in the folder `out`. Called again, it resumes."""
     if not phi:
-        raise UserError("dependency: name with --phi what the shortcut is read from, such as color or frame")
+        raise UserError("dependency needs --phi, the representation to read the shortcut from, such as color or frame")
     check_rates(rates)
     out = Path(out)
     check_place(out, "the result of dependency", OWN)
     weighing, training = Settings.of(settings).under("repair")
     if not set(weighing.own).isdisjoint({"phi", "strategy"}):
-        raise UserError("dependency: the repair's phi and strategy are its own; name the representation with --phi")
+        raise UserError("dependency sets the repair's phi and strategy itself; name the representation with --phi")
     spec(phi)
     check_training(method, model, training.dotted(), one_stage=True)
     data = load(source, **training.reading()["data"])
@@ -84,10 +84,10 @@ def dependency(
             right[kind, rate] = float((logits.argmax(1) == data.y[index]).double().mean())
             if len(data.shape) == 4:
                 temporal[kind][f"{rate:g}"] = temporal_structure(trained, data, data.rows("test"))
-        found = beta_of(right)
+        dependence = beta_of(right)
         result = Dependency(
-            source=data.source or data.name, phi=phi, model=model, method=method, split=split, seed=seed, beta=found.beta,
-            rates=found.rates, random=found.random, repaired=found.repaired,
+            source=data.source or data.name, phi=phi, model=model, method=method, split=split, seed=seed, beta=dependence.beta,
+            rates=dependence.rates, random=dependence.random, repaired=dependence.repaired,
             temporal=temporal if len(data.shape) == 4 else None, command=command,
         )  # fmt: skip
         write_json(out / "dependency.json", {**result.json(), "identity": asked})
@@ -95,18 +95,18 @@ def dependency(
 
 
 def _check_claim(out: Path, asked: Mapping[str, Any]) -> None:
-    """Refuse a folder with the result of another request. Its weights and runs are claimed one by one as they are made."""
+    """Refuse a folder with the result of another request. Weights and runs are checked one by one as they are made."""
     path = out / "dependency.json"
     there = json.loads(path.read_text(encoding="utf-8")).get("identity") if path.is_file() else None
     claim(out, "dependency", there, asked)
 
 
 def _judged_split(data: DataSet, table: Table, asked: str) -> str:
-    """What accuracy is taken on: by default test where the repair weighs it, being drawn as the training rows are, else val."""
+    """The split to measure accuracy on: by default test if the repair weights it (drawn like the training rows), else val."""
     split = asked or ("test" if _weighed(data, table, "test") else "val")
     if split not in data.splits or not _weighed(data, table, split):
         raise UserError(
-            f"dependency: the repair gives the {split} split no weights; choose a split that is drawn as the training rows are"
+            f"dependency: the repair gives the {split} split no weights; choose a split that is drawn like the training rows"
         )
     return split
 
@@ -116,7 +116,8 @@ def _kept(data: DataSet, kept: Tensor, kind: str, rate: float, split: str) -> tu
     rows, judged = (kept[data.split[kept] == data.splits.index(name)] for name in ("train", split))
     if not len(rows) or not len(judged):
         raise UserError(
-            f"dependency: keeping {rate:g} of the rows leaves {len(rows)} to train on and {len(judged)} of {split} to judge"
+            f"dependency: keeping {rate:g} of the rows leaves {len(rows)} to train on and {len(judged)} of {split} to judge; "
+            "raise --rates"
         )
     frame = pl.DataFrame({"index": rows.numpy(), "weight": np.ones(len(rows))})
     return Table(frame, {"name": kind, "fingerprint": data.fingerprint, "use": "keep"}), judged

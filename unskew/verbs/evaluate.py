@@ -38,7 +38,7 @@ def evaluate(
     temporal: bool = False,
     shared_classes: bool = False,
 ) -> Evaluation:
-    """One forward pass over a split; predictions and metrics go into the run's folder. What was asked before is kept."""
+    """One forward pass over a split; predictions and metrics go into the run's folder. Earlier answers are kept."""
     asked = _asked(
         leakage=leakage, attack=attack, noise=tuple(noise), alpha=alpha, rba=rba, corruptions=tuple(corruptions),
         textures=textures, temporal=temporal, shared_classes=shared_classes,
@@ -46,7 +46,7 @@ def evaluate(
     run = run if isinstance(run, Run) else Run(Path(run))
     target = check_device(device)
     if shared_classes and on is None:
-        raise UserError("--shared-classes is for another source: name it with --on")
+        raise UserError("--shared-classes needs another source: name it with --on")
     data, known = (own_data(run), None) if on is None else other_data(run, on, shared_classes)
     for question, options in asked:
         question.check(data, options)
@@ -63,21 +63,21 @@ def evaluate(
         answers = _known(run, place)
         for question, options in asked:
             answers = {k: v for k, v in answers.items() if k not in question.keys} | question.ask(judged, options).json()
-        found = _evaluation(run, data, table, split, answers)
+        evaluation = _evaluation(run, data, table, split, answers)
         table.save(run.path / "predictions" / f"{place}.parquet")
-        write_json(run.path / f"metrics-{place}.json", found.json())
-    return found
+        write_json(run.path / f"metrics-{place}.json", evaluation.json())
+    return evaluation
 
 
 def recall(run: Run, split: str = "test", on: Any = None) -> Evaluation:
-    """The judgement of a run from its saved predictions; made now if it has none."""
+    """The evaluation of a run from its saved predictions; if there are none, evaluate now."""
     path = run.path / "predictions" / f"{split}.parquet"
     if on is not None or not path.is_file():
         return evaluate(run, on, split=split)
     table = Table.read(path)
     data = own_data(run)
     if not data.is_source(table.made_by.get("fingerprint")):
-        raise UserError(f"{data.source} has changed since {run.path} was judged on it")
+        raise UserError(f"{data.source} has changed since {run.path} was judged on it; run unskew evaluate again")
     return _evaluation(run, data, table, split, _known(run, split))
 
 
@@ -92,7 +92,7 @@ def _asked(**given: Any) -> list[tuple[Question, Any]]:
 
 
 def _rows(data: DataSet, split: str, own: bool, known: Tensor | None) -> Tensor:
-    """The rows to judge. A source without splits of its own is judged whole: none of its rows was trained on."""
+    """The rows to judge. A source without splits of its own is judged as a whole: none of its rows was trained on."""
     rows = data.rows(split) if own or split not in data.carved else torch.arange(len(data))
     if known is not None:
         rows = rows[known[rows]]
@@ -102,7 +102,7 @@ def _rows(data: DataSet, split: str, own: bool, known: Tensor | None) -> Tensor:
 
 
 def _known(run: Run, place: str) -> dict[str, Any]:
-    """What was found before on the same rows and takes minutes: it is asked for once. Another source's classes are asked each time."""
+    """Earlier answers on the same rows, which take minutes to compute; only shared classes are judged anew each time."""
     saved = run.path / f"metrics-{place}.json"
     known = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else {}
     return {key: known[key] for q in questions() if q.name != "cross_dataset" for key in q.keys if key in known}

@@ -30,19 +30,19 @@ def new(kind: str, name: str, root: Path | None = None) -> NewFiles:
     root = root or Path.cwd()
     *package, leaf = name.split(".")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", leaf) or not all(part.isidentifier() for part in package):
-        raise UserError(f"{name!r} cannot be the name of a {kind}: small letters, digits and _, beginning with a letter")
+        raise UserError(f"{name!r} cannot be the name of a {kind}: use lower-case letters, digits and _, starting with a letter")
     if package:
         source, test, module = root.joinpath(*package, f"{leaf}.py"), root / "tests" / f"test_{leaf}.py", name
     elif _is_checkout(root):
         if registry.is_known("methods", leaf):
-            raise UserError(f"there is a method {leaf!r} already")
+            raise UserError(f"method {leaf!r} already exists; choose another name")
         source, test = root / "unskew" / "methods" / f"{leaf}.py", root / "tests" / "methods" / f"test_{leaf}.py"
         module = f"unskew.methods.{leaf}"
     else:
         raise UserError(f"{root} is not a checkout of unskew; name a module of your own, such as mypackage.{leaf}")
     for path in (source, test):
         if path.exists():
-            raise UserError(f"{path} exists; choose another name")
+            raise UserError(f"{path} already exists; choose another name")
     words = {"name": leaf, "module": module, "method": leaf if not package else name, "class_name": _class_name(leaf)}
     for path, template in ((source, "method.py.txt"), (test, "test_method.py.txt")):
         write_text(path, Template((TEMPLATES / template).read_text(encoding="utf-8")).substitute(words))

@@ -1,4 +1,4 @@
-"""What `train --recipe` stands for: a row of a suite, with the shared runs that it needs trained first, or a user's own TOML file."""
+"""`train --recipe`: a row of a suite, whose shared runs are trained first, or the user's own TOML file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from unskew.verbs.train import train
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A training that is asked for."""
+    """A requested training."""
 
     source: str
     method: str
@@ -21,16 +21,16 @@ class Request:
 
 
 def read_recipe(text: str, out: Path, seed: int, device: str, words: Mapping[str, Any], command: str) -> Request:
-    """The training of a recipe, with the words of the command line over its settings. Shared runs of a suite go beside `out`."""
+    """The training of a recipe; settings on the command line override its own. Shared runs of a suite go beside `out`."""
     if text.endswith(".toml"):
         named, values = config.recipe(Path(text))
         settings = config.merged(values, dict(words))
         return Request(named.get("source", ""), named.get("method", "erm"), named.get("model", ""), settings)
-    found = recipe(text, seed)
+    row = recipe(text, seed)
     paths = {}
-    for task in found.shared:
+    for task in row.shared:
         place = out.absolute().with_name(f"{out.absolute().name}-{task.name}")
-        made = train(
+        run = train(
             task.source,
             task.method,
             model=task.model,
@@ -40,8 +40,8 @@ def read_recipe(text: str, out: Path, seed: int, device: str, words: Mapping[str
             settings=task.settings,
             command=command,
         )
-        paths[f"{{shared.{task.name}}}"] = str(made.path)
-    task = found.task
+        paths[f"{{shared.{task.name}}}"] = str(run.path)
+    task = row.task
     settings = {key: _filled(value, paths) for key, value in task.settings.items()}
     return Request(task.source, task.method, task.model, {**settings, **words})
 

@@ -52,7 +52,10 @@ def repair(
     settings: Mapping[str, Any] | None = None,
     command: str = "",
 ) -> Repaired:
-    """Weight, keep or drop the rows of `source`; write the table, its JSON and a page. Called again it resumes, or does nothing."""
+    """Weight, keep or drop the rows of `source`; write the table, its JSON and a page.
+
+    Called again, it resumes, or returns the finished result.
+    """
     out = Path(out)
     chosen = repairs.load(method)
     given = _with_defaults(chosen, Settings.of(settings))
@@ -77,16 +80,16 @@ def repair(
         work = _Work(data, readable, seed, out, asked, given, model, device)
         outcome = chosen.apply(work, cfg)
         _check_outcome(outcome, method)
-        found = _result(chosen, cfg, work, outcome, _measure(work, outcome, measure, seed), every, command, place)
-        place.write(found, data, outcome, copy)
-    return found
+        result = _result(chosen, cfg, work, outcome, _measure(work, outcome, measure, seed), every, command, place)
+        place.write(result, data, outcome, copy)
+    return result
 
 
 def _with_defaults(chosen: Repair, given: Settings) -> Settings:
-    """The settings with the repair's own defaults of the network that it trains."""
-    strange = list(given.training().shared().dotted())
-    if strange and chosen.train is None:
-        raise UserError(f"setting {strange[0]!r} is of a training, and this repair trains no network")
+    """The settings, completed by the repair's defaults for the network that it trains."""
+    unused = list(given.training().shared().dotted())
+    if unused and chosen.train is None:
+        raise UserError(f"setting {unused[0]!r} is for training, but this repair trains no network")
     return Settings.of({**(chosen.train or {}), **given.dotted()})
 
 
@@ -102,22 +105,22 @@ class _Place:
         return self.out / "weights.parquet" if self.how == "folder" else self.out.with_suffix(".parquet")
 
     def finished(self, asked: Mapping[str, Any], data: DataSet) -> Repaired | None:
-        """What is there already, if it is the same request; None if there is nothing; anything else is refused."""
+        """The finished result of the same request; None if there is none; raises if the place holds anything else."""
         if not self.table.is_file():
             return None
         table = Table.read(self.table)
         there = table.made_by.get("identity")
         if there is None:
-            raise UserError(f"{self.table} holds something else; choose another --out, or remove it")
+            raise UserError(f"{self.table} is not the result of a repair; choose another --out, or remove it")
         if "bias_digest" not in there and there.get("fingerprint") == data.former:  # of version 0.1
             there = {"behind": {}, **there, "fingerprint": data.fingerprint, "bias_digest": data.bias_digest}
         claim(self.table, "repair", there, asked)
-        progress.say(f"{self.out} is finished already: nothing to do")
+        progress.say(f"{self.out} is already finished; nothing to do")
         page = self.table.with_suffix(".html")
         return Repaired.of_json({**table.made_by, "groups": _groups_of(self.table)}, table, self.out, page)
 
     def write(self, found: Repaired, data: DataSet, outcome: Outcome, copy: bool) -> None:
-        """All at once: the folder as a whole, or page, JSON and, last, the table: its presence says that the repair is whole."""
+        """Write the folder as a whole; or the page, the JSON and last the table, whose presence marks the repair as complete."""
         if self.how == "folder":
             with whole_folder(self.out) as part:
                 write_images(data, found.table, part, copy)
@@ -126,7 +129,7 @@ class _Place:
             if self.how == "csv":
                 write_csv(found.table, self.out)
             self._files(found, data, outcome, self.table)
-        for stale in self.out.absolute().parent.glob(f".{self.out.name}.*.state"):  # of this repair, and of ones given up
+        for stale in self.out.absolute().parent.glob(f".{self.out.name}.*.state"):  # of this repair and of abandoned ones
             stale.unlink()
 
     def _files(self, found: Repaired, data: DataSet, outcome: Outcome, path: Path) -> None:
@@ -136,7 +139,7 @@ class _Place:
 
 
 def _groups_of(table: Path) -> dict[str, Any]:
-    """Shares by class and bias value, which only the JSON beside the table has."""
+    """Shares by class and bias value, which are only in the JSON beside the table."""
     try:
         groups: dict[str, Any] = json.loads(table.with_suffix(".json").read_text(encoding="utf-8"))["groups"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -146,7 +149,7 @@ def _groups_of(table: Path) -> dict[str, Any]:
 
 @dataclass
 class _Work:
-    """Features and networks for a repair, made from the parts that stand above it."""
+    """Features and networks for a repair (repairs._contract.Work)."""
 
     data: DataSet
     rows: Tensor
@@ -189,26 +192,27 @@ class _Work:
         return predict(self._trained(run, method), self.data, self.rows, workers=self.workers)
 
     def _trained(self, run: str, method: str) -> Method:
-        """The method of the named run; without a name one is trained beside the table, and kept there."""
+        """The method of the named run; without a name, one is trained and kept beside the table."""
         if not run:
             place = self.out.absolute().with_name(f"{self.out.stem}-model")
-            made = train_once(
+            trained = train_once(
                 self.data, method, model=self.model, out=place, seed=self.seed, device=self.device,
                 settings=self.given.training().shared().dotted(), command=f"the {method} model of {self.out.name}",
             )  # fmt: skip
-            run = str(made.path)
+            run = str(trained.path)
         self.used = run
-        found = trained_method(Run(Path(run)))
-        if tuple(found.facts.shape) != self.data.shape or found.facts.num_classes != len(self.data.classes):
+        network = trained_method(Run(Path(run)))
+        facts = network.facts
+        if tuple(facts.shape) != self.data.shape or facts.num_classes != len(self.data.classes):
             raise UserError(
-                f"{run} was trained for inputs of shape {tuple(found.facts.shape)} and {found.facts.num_classes} classes; "
+                f"{run} was trained for inputs of shape {tuple(facts.shape)} and {facts.num_classes} classes; "
                 f"{self.data.name} has {self.data.shape} and {len(self.data.classes)}"
             )
-        return found
+        return network
 
 
 def _own_splits(data: DataSet, splits: Sequence[str]) -> list[str]:
-    """The splits that a repair works on by itself: of test rows only such as were drawn like the training rows."""
+    """The splits that a repair weights by default; test rows only if they are drawn like the training rows."""
     chosen = [s for s in splits if data.has(s) and (s != "test" or "test" in data.carved)]
     return [*chosen, *(["test_biased"] if "test" in splits and data.has("test_biased") else [])]
 
@@ -228,7 +232,7 @@ def _check_out(out: Path, how: str) -> None:
     if how not in ENDINGS:
         raise UserError(f"--as {how}: must be parquet, csv or folder")
     if how != "folder" and out.suffix != ENDINGS[how]:
-        raise UserError(f"--out {out}: a table written as {how} ends in {ENDINGS[how]}")
+        raise UserError(f"--out {out}: with --as {how} the name must end in {ENDINGS[how]}")
     if not out.name:
         raise UserError(f"--out {out}: name a file or a new folder")
     if how == "folder":
@@ -261,31 +265,31 @@ def _identity(
         seed=seed,
         splits=list(splits),
         measure=list(measure),
-        # What a representation is made with may change behind its name: the weights of a network.
+        # A representation can change under the same name, with the weights of its network.
         behind={name: state for name in named if (state := spec(name).state)},
     )
 
 
 def _check_outcome(outcome: Outcome, method: str) -> None:
     if not bool(torch.isfinite(outcome.weight).all()) or bool((outcome.weight < 0).any()):
-        raise UserError(f"{method} gave weights that are not finite; lower its learning rates")
+        raise UserError(f"{method} gave weights that are negative or not finite; lower its learning rates")
     if float(outcome.weight.sum()) <= 0:
-        raise UserError(f"nothing is kept: {method} gave every row weight 0")
+        raise UserError(f"{method} keeps nothing: it gave every row weight 0")
 
 
 def _measure(work: _Work, outcome: Outcome, named: Sequence[str], seed: int) -> list[Measured]:
-    """Representation bias of the rows before and after, for the named representations or those that the repair worked on."""
+    """Representation bias before and after, for the named representations or those that the repair used."""
     data = work.data
     columns = [f"column:name={n}" for n in data.bias_names if "," not in n and "=" not in n]
     names = list(named) or list(outcome.representations) or columns or work.default_features()
     weight = torch.zeros(len(data), dtype=torch.float64)
     weight[outcome.index] = outcome.weight.double()
-    found = []
+    measured = []
     for name in names:
         index, features = work.features([name])
         readings = [_reading(data, features, data.y[index], w, seed) for w in (None, weight[index])]
-        found.append(Measured(name, *readings))
-    return found
+        measured.append(Measured(name, *readings))
+    return measured
 
 
 def _reading(data: DataSet, features: Tensor, y: Tensor, weight: Tensor | None, seed: int) -> Reading:
@@ -314,7 +318,7 @@ def _result(
     data = work.data
     groups, kept = composition(data, outcome), int((outcome.weight > 0).sum())
     frame = _frame(data, every, outcome)
-    found = Repaired(
+    result = Repaired(
         verdict=verdict(kept, len(every), measured[0], groups),
         kept=kept,
         rows=len(every),
@@ -339,12 +343,12 @@ def _result(
         path=place.out,
         page=place.table.with_suffix(".html"),
     )
-    about = {"name": "repair", **without(plain(found.json()), ("groups",))}
-    return dataclasses.replace(found, table=Table(frame, about))
+    about = {"name": "repair", **without(plain(result.json()), ("groups",))}
+    return dataclasses.replace(result, table=Table(frame, about))
 
 
 def _frame(data: DataSet, rows: Tensor, outcome: Outcome) -> pl.DataFrame:
-    """All judged rows in order; one whose file cannot be decoded has weight 0 and no score."""
+    """All rows in order; a row whose file cannot be decoded has weight 0 and no score."""
     weight = torch.zeros(len(data), dtype=torch.float64)
     score = torch.full((len(data),), math.nan, dtype=torch.float64)
     noisy = torch.zeros(len(data), dtype=torch.bool)

@@ -26,7 +26,7 @@ def report(
     """Write `out` and, beside it, the JSON of the same name. Runs that are not judged yet are judged first."""
     out = Path(out)
     if out.suffix.lower() not in (".html", ".htm"):
-        raise UserError(f"--out {out}: a page ends in .html")
+        raise UserError(f"--out {out}: the name of a page must end in .html")
     if out.is_dir():
         raise UserError(f"--out {out} is a folder; name a file")
     listed = [runs] if isinstance(runs, (Run, str, Path)) else list(runs)
@@ -48,7 +48,7 @@ def report(
 
 
 def _of_run(run: Run, on: Any) -> dict[str, Any]:
-    """What the page says of a run, judged on its test split, or on val where it has none."""
+    """What the page says about a run, judged on its test split, or on val if it has none."""
     split = "test" if on is not None or run.config["data"]["rows"].get("test") else "val"
     return collect(run, recall(run, split, on))
 
@@ -56,9 +56,9 @@ def _of_run(run: Run, on: Any) -> dict[str, Any]:
 def _json_of(path: Path, what: str, keys: tuple[str, ...]) -> dict[str, Any]:
     """The parts of another verb's result that the page shows."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {key: found[key] for key in keys}
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return {key: content[key] for key in keys}
     except OSError:
-        raise UserError(f"{path} is not there; name {what}") from None
+        raise UserError(f"{path} does not exist; name {what}") from None
     except (ValueError, KeyError, TypeError):
-        raise UserError(f"{path} is not what unskew wrote, or of an older version; make it again") from None
+        raise UserError(f"{path} was not written by this version of unskew; make it again") from None

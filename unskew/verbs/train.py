@@ -1,7 +1,7 @@
-"""The verb `train`: a method of one stage or of several, after a repair if one stands before it.
+"""The verb `train`: a method of one stage or several, after a repair if one is put before it.
 
-Every stage leaves its result beside OUT and resumes from there. `denoise+METHOD` cleans the labels before any method, and
-`balance+METHOD` draws the rows down until every label has the bias values equally often; their settings begin with `denoise.` or
+Every stage leaves its result beside OUT and resumes from there. `denoise+METHOD` drops rows with wrong labels first, and
+`balance+METHOD` drops rows until every label has the bias values equally often; their settings begin with `denoise.` or
 `balance.`.
 """
 
@@ -36,27 +36,27 @@ def train(
     settings: Mapping[str, Any] | None = None,
     command: str = "",
 ) -> Run:
-    """Train a method, of one stage or several, into the folder `out`; called again it resumes, or does nothing if the run is finished."""
+    """Train a method, of one stage or several, into the folder `out`. Called again, it resumes, or returns the finished run."""
     if not source and isinstance(source, str):
-        raise UserError("no source: name one, or give a --recipe that does")
+        raise UserError("no source: name one, or use a --recipe that has one")
     before, rest = split_method(method)
     asked = _Request(source, model, Path(out), seed, device, command)
     if before:
         return _after_repair(asked, before, rest, weights, Settings.of(settings))
-    found = check_method(method)
-    if not found.staged:
+    chosen = check_method(method)
+    if not chosen.staged:
         return asked.once(asked.out, method, settings or {}, weights)
     if weights is not None:
         raise UserError(f"method {method!r} makes its own weights; leave out --weights")
-    assert found.train is not None  # it is staged
+    assert chosen.train is not None  # it is staged
     given = Settings.of(settings)
-    cfg = found.settings(given.own)
-    return found.train(_Stages(asked, given.shared()), cfg)
+    cfg = chosen.settings(given.own)
+    return chosen.train(_Stages(asked, given.shared()), cfg)
 
 
 @dataclass(frozen=True)
 class _Request:
-    """What every training of a method has in common."""
+    """What all trainings of a method have in common."""
 
     source: Any
     model: str
@@ -73,7 +73,7 @@ class _Request:
         )  # fmt: skip
 
     def repaired(self, place: Path, name: str, settings: Mapping[str, Any]) -> Table:
-        """The table of a repair. Imported here: a training without one needs no repair and no page."""
+        """The table of a repair. Imported here, so that training without one needs neither repairs nor pages."""
         from unskew.verbs.repair import repair
 
         return repair(
@@ -82,7 +82,7 @@ class _Request:
 
 
 class _Stages:
-    """What a method of several stages is handed (methods._contract.Stage)."""
+    """What a method of several stages works with (methods._contract.Stage)."""
 
     def __init__(self, asked: _Request, settings: Settings) -> None:
         self.asked, self.settings = asked, settings
@@ -114,7 +114,7 @@ class _Stages:
 
 
 def _after_repair(asked: _Request, before: str, method: str, weights: str | Path | Table | None, settings: Settings) -> Run:
-    """denoise+METHOD, balance+METHOD: rows are left out first, and METHOD, of one stage or several, never sees them."""
+    """denoise+METHOD, balance+METHOD: the repair drops rows first, and METHOD, of one stage or several, never sees them."""
     inner, rest = settings.under(before)
     check_training(method, asked.model, rest.dotted())
     if weights is not None:

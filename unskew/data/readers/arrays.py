@@ -1,4 +1,4 @@
-"""An .npz with `x` (or `features`) and `y`; every other array of as many rows is a column."""
+"""An .npz with `x` (or `features`) and `y`; every other array with the same number of rows is a column."""
 
 import dataclasses
 import zipfile
@@ -25,12 +25,12 @@ def from_arrays_file(path: Path, cfg: DataConfig) -> DataSet:
         raise UserError(f"{where}: no array 'x' or 'features'; it has {', '.join(arrays)}")
     x = arrays.pop(x_name)
     if x.ndim < 2 or not len(x):
-        raise UserError(f"{where}: {x_name!r} has shape {x.shape}; rows and at least one number in each are needed")
-    # Written by `unskew data`: what the inputs are normalised with. Arrays of these names with a value per row are columns.
+        raise UserError(f"{where}: {x_name!r} has shape {x.shape}; it needs at least one row, and one number per row")
+    # Written by `unskew data` to normalise the inputs. Arrays of these names with one value per row are columns.
     meta = {k: arrays.pop(k) for k in ("mean", "std") if k in arrays and arrays[k].ndim == 1 and len(arrays[k]) != len(x)}
     channels = x.shape[-3] if x.ndim >= 4 else x.shape[-1]
     if meta and (set(meta) != {"mean", "std"} or any(len(v) != channels or v.dtype.kind != "f" for v in meta.values())):
-        raise UserError(f"{where}: 'mean' and 'std' must both be there, with one number for each of the {channels} channels")
+        raise UserError(f"{where}: needs both 'mean' and 'std', with one number for each of the {channels} channels")
     names = {k: arrays.pop(k) for k in list(arrays) if k.startswith("values_") or k == "classes"}
     aligned = {k: torch.from_numpy(arrays.pop(k)) for k in list(arrays) if k.startswith("aligned_")}
     lengths = {k: len(a) if a.ndim else 0 for k, a in arrays.items()}
@@ -46,7 +46,7 @@ def from_arrays_file(path: Path, cfg: DataConfig) -> DataSet:
     else:
         y, classes = _columns.labels(frame, dataclasses.replace(cfg, label=label), where)
     bias_names = cfg.bias or tuple(k.removeprefix("values_") for k in names if k.startswith("values_"))
-    coded = [n for n in bias_names if f"values_{n}" in names]  # codes, where -1 stands for missing
+    coded = [n for n in bias_names if f"values_{n}" in names]  # codes, with -1 for missing
     frame = frame.with_columns([pl.when(pl.col(n) >= 0).then(pl.col(n)).alias(n) for n in coded])
     bias, values = _columns.biases(frame, bias_names, where)
     split, splits, carved = _columns.splits(frame, y, cfg, where)
@@ -78,7 +78,7 @@ def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise UserError(f"{path}: a single array, not an .npz archive with x and y")
+                raise UserError(f"{path} is a single array, not an .npz archive with x and y")
             arrays = {}
             for name in archive.files:
                 try:
@@ -91,11 +91,11 @@ def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     except (OSError, zipfile.BadZipFile, EOFError, ValueError) as error:
         if isinstance(error, UserError):
             raise
-        raise UserError(f"{path}: not an .npz archive") from None
+        raise UserError(f"{path} is not an .npz archive") from None
 
 
 def as_inputs(x: np.ndarray[Any, Any], where: str) -> Tensor:
-    """Vectors (N, D), images (N, C, H, W) or clips (N, T, C, H, W); grey (N, H, W) and channels-last are put in order."""
+    """Vectors (N, D), images (N, C, H, W) or clips (N, T, C, H, W); grey (N, H, W) and channels-last inputs are converted."""
     if x.dtype.kind not in "uifb":
         raise UserError(f"{where} holds {x.dtype}, not numbers")
     if x.ndim not in (2, 3, 4, 5) or 0 in x.shape:
@@ -123,33 +123,33 @@ def label_matrix(y: np.ndarray[Any, Any], where: str) -> tuple[Tensor, tuple[str
 def _designed(
     aligned: dict[str, Tensor], biases: tuple[str, ...], classes: tuple[str, ...], values: tuple[tuple[str, ...], ...]
 ) -> tuple[Tensor, ...] | None:
-    """The aligned pairs of every bias column, where the file gives them all in the right shape."""
-    found = [aligned.get(f"aligned_{name}") for name in biases]
+    """The aligned pairs of every bias column, if the file has them all in the right shape."""
+    matrices = [aligned.get(f"aligned_{name}") for name in biases]
     shapes = [(len(classes), len(v)) for v in values]
-    if not biases or any(m is None or tuple(m.shape) != s for m, s in zip(found, shapes, strict=True)):
+    if not biases or any(m is None or tuple(m.shape) != s for m, s in zip(matrices, shapes, strict=True)):
         return None
-    return tuple(m.bool() for m in found if m is not None)
+    return tuple(m.bool() for m in matrices if m is not None)
 
 
 def _named(code: Tensor, found: tuple[str, ...], given: Any, single: bool) -> tuple[Tensor, tuple[str, ...]]:
-    """Codes and names when the file names all values: a value that no row has keeps its place."""
+    """Codes and names if the file names all values: a value that no row has keeps its code."""
     if given is None:
         return code, found
     names = tuple(map(str, given.tolist()))
     if not single or code.ndim == 2:
         return code, names if len(names) == len(found) else found
     if not all(f.isdigit() for f in found):
-        return code, found  # text already: the names given are of no use
+        return code, found  # already text: the names in the file do not apply
     place = torch.tensor([int(f) for f in found] + [-1])  # -1, a missing value, picks the last
     if int(place.max()) >= len(names):
-        raise UserError(f"label or bias code {int(place.max())} has no name: only {len(names)} are given")
+        raise UserError(f"label or bias code {int(place.max())} has no name: the file names only {len(names)}")
     return place[code], names
 
 
 def write_arrays(data: DataSet, path: Path) -> None:
-    """A data set in memory as the .npz that `from_arrays_file` reads back to the same rows, names and splits."""
+    """Write a data set in memory as an .npz; `from_arrays_file` reads back the same rows, names and splits."""
     if not isinstance(data.inputs, Memory):
-        raise UserError(f"{data.name}: its inputs are files already; nothing to write")
+        raise UserError(f"{data.name}: its inputs are already files; nothing to write")
     arrays: dict[str, Any] = {"x": data.inputs.x.numpy(), "y": data.y.numpy(), "classes": np.array(data.classes)}
     arrays["split"] = np.array(data.splits)[data.split.numpy()]
     for k, name in enumerate(data.bias_names):

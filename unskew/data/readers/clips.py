@@ -1,4 +1,4 @@
-"""Clips: video files and folders of frames, as (frames, 3, H, W). Decoded when asked for, or once if they fit into memory."""
+"""Clips: video files and folders of frames, as (frames, 3, H, W). Decoded on demand, or once if they fit into memory."""
 
 import os
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ DEFAULT_SIDE = 112
 
 
 def places(total: int, wanted: int, how: str, key: str, seed: int = 0) -> list[int]:
-    """Numbers of the frames to take: the middles of equal parts (uniform), or one at random of each part (random, by the clip's name).
+    """Numbers of the frames to take: the middles of equal parts (uniform), or a random one of each (random, seeded by clip name).
 
     >>> places(16, 4, "uniform", "")
     [2, 6, 10, 14]
@@ -39,7 +39,7 @@ def places(total: int, wanted: int, how: str, key: str, seed: int = 0) -> list[i
 
 
 def read_clip(path: str, frames: int, side: tuple[int, int], how: str = "uniform", seed: int = 0) -> Tensor:
-    """One clip as (frames, 3, H, W) bytes. Raises OSError or ValueError for what is none."""
+    """One clip as (frames, 3, H, W) bytes. Raises OSError or ValueError if it cannot be decoded."""
     pictures = _from_folder(path, frames, how, seed) if os.path.isdir(path) else _from_video(path, frames, how, seed)
     shown = [ImageOps.fit(p, (side[1], side[0]), Image.Resampling.BILINEAR) for p in pictures]
     return torch.from_numpy(np.stack([np.asarray(p) for p in shown])).permute(0, 3, 1, 2).contiguous()
@@ -48,7 +48,7 @@ def read_clip(path: str, frames: int, side: tuple[int, int], how: str = "uniform
 def _from_folder(path: str, frames: int, how: str, seed: int) -> list[Image.Image]:
     files = images_below(Path(path))
     if not files:
-        raise ValueError("a folder without frames")
+        raise ValueError("the folder has no frames")
     pictures = []
     for k in places(len(files), frames, how, Path(path).name, seed):
         with Image.open(files[k]) as opened:
@@ -57,17 +57,17 @@ def _from_folder(path: str, frames: int, how: str, seed: int) -> list[Image.Imag
 
 
 def _from_video(path: str, frames: int, how: str, seed: int) -> list[Image.Image]:
-    """Frames in order; those between are decoded and dropped, so that memory holds only what is kept."""
+    """Frames in order; those between are decoded and dropped, so memory holds only the frames kept."""
     av = _av()
     try:
         with av.open(path) as video:
             if not video.streams.video:
-                raise ValueError("a file without a picture track")
+                raise ValueError("the file has no video track")
             track = video.streams.video[0]
             track.thread_type = "AUTO"
             total = track.frames or sum(1 for _ in video.decode(video=0))
         if not total:
-            raise ValueError("a video without frames")
+            raise ValueError("the video has no frames")
         wanted = places(total, frames, how, Path(path).name, seed)
         pictures: list[Image.Image] = []
         last: Any = None
@@ -82,8 +82,8 @@ def _from_video(path: str, frames: int, how: str, seed: int) -> list[Image.Image
     except av.error.FFmpegError as error:
         raise ValueError(str(error)) from None
     if last is None:
-        raise ValueError("a video without frames")
-    # Headers may promise more frames than there are: the last one stands in for those.
+        raise ValueError("the video has no frames")
+    # Headers may promise more frames than the file has: repeat the last one.
     return pictures + [last.to_image()] * (frames - len(pictures))
 
 
@@ -97,7 +97,7 @@ def _av() -> Any:
 
 @dataclass(frozen=True)
 class Clips:
-    """Inputs decoded when asked for. Picklable, so that worker processes can hold it."""
+    """Inputs decoded on demand. Picklable, for worker processes."""
 
     paths: tuple[str, ...]
     frames: int
@@ -122,7 +122,7 @@ class Clips:
 
 
 def clips_below(folder: Path) -> list[Path]:
-    """Video files under a folder, and folders of frames right in it."""
+    """Video files anywhere under a folder, and folders of frames directly in it."""
     videos = [p for p in folder.rglob("*") if p.suffix.lower() in VIDEO and p.is_file() and not p.name.startswith(".")]
     return sorted(videos + [p for p in folder.iterdir() if p.is_dir() and images_below(p)])
 
@@ -142,7 +142,7 @@ def clip_set(
     carved: tuple[str, ...] = (),
     source: str = "",
 ) -> DataSet:
-    """As `image_set`, for clips: `data.frames` frames of each, chosen as `data.sampling` says."""
+    """Like `image_set`, for clips: `data.frames` frames of each, chosen by `data.sampling`."""
     if cfg.hide:
         raise UserError("data.hide works on images, not on clips")
     full = tuple(os.path.join(root, p) for p in paths)
@@ -168,7 +168,7 @@ def clip_set(
         name=root.name or str(root), source=source or str(root), inputs=inputs, y=y, classes=classes, split=split, splits=splits,
         bias=bias, bias_names=tuple(cfg.bias), bias_values=bias_values, columns=pl.DataFrame() if columns is None else columns,
         paths=full, fingerprint=fingerprint, former=former, carved=carved,
-        notes=(f"{len(broken)} clips cannot be decoded and are left out",) if broken else (),
+        notes=(f"{len(broken)} clips could not be decoded and are left out",) if broken else (),
         unreadable=tuple(sorted(broken.items())),
     )  # fmt: skip
 

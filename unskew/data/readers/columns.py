@@ -1,4 +1,4 @@
-"""Columns of a user's table as codes: labels, bias attributes, splits. Every complaint names column and row."""
+"""Columns of a user's table as codes: labels, bias columns, splits. Every error names the column and row."""
 
 from collections.abc import Sequence
 
@@ -61,7 +61,7 @@ def labels(frame: pl.DataFrame, cfg: DataConfig, where: str) -> tuple[Tensor, tu
     if bool((y < 0).any()):
         row = int((y < 0).nonzero()[0])
         raise UserError(
-            f"{where}: {int((y < 0).sum())} rows have no label in column {names[0]!r}, the first is row {row + 1}; "
+            f"{where}: {int((y < 0).sum())} rows have no label in column {names[0]!r}, first in row {row + 1}; "
             "fill them in or remove them"
         )
     return y, classes
@@ -73,7 +73,7 @@ def _label_columns(frame: pl.DataFrame, where: str) -> Tensor:
         numbers = series.cast(pl.Float64, strict=False)
         if numbers.null_count():
             row = int(numbers.is_null().arg_max() or 0)
-            raise UserError(f"{where}: label column {series.name!r} has no 0 or 1 in row {row + 1}, got {series[row]!r}")
+            raise UserError(f"{where}: label column {series.name!r} must hold 0 and 1, got {series[row]!r} in row {row + 1}")
         if not numbers.is_in([0.0, 1.0, -1.0]).all():
             raise UserError(f"{where}: label column {series.name!r} of a multi-label task must hold 0 and 1")
         columns.append(torch.from_numpy((numbers > 0).to_numpy().copy()))
@@ -95,21 +95,21 @@ def _label_lists(series: pl.Series, where: str) -> tuple[Tensor, tuple[str, ...]
 
 def biases(frame: pl.DataFrame, names: Sequence[str], where: str) -> tuple[Tensor, tuple[tuple[str, ...], ...]]:
     """(N, A) codes of the named bias columns, -1 where missing, and their values."""
-    found, values = [], []
+    coded, values = [], []
     for name in names:
         need(frame, name, "bias", where)
         code, words = codes(frame[name], where)
         if len(words) < 1:
             raise UserError(f"{where}: bias column {name!r} is empty")
-        found.append(code)
+        coded.append(code)
         values.append(words)
-    if not found:
+    if not coded:
         return torch.zeros(len(frame), 0, dtype=torch.long), ()
-    return torch.stack(found, 1), tuple(values)
+    return torch.stack(coded, 1), tuple(values)
 
 
 def splits(frame: pl.DataFrame, y: Tensor, cfg: DataConfig, where: str) -> tuple[Tensor, tuple[str, ...], tuple[str, ...]]:
-    """Split codes, names of the splits, and which of them were carved out of the training rows because the source has none."""
+    """Split codes, names of the splits, and those carved out of the training rows because the source has none."""
     if cfg.split:
         need(frame, cfg.split, "split", where)
     name = cfg.split or ("split" if "split" in frame.columns else "")
@@ -123,7 +123,7 @@ def splits(frame: pl.DataFrame, y: Tensor, cfg: DataConfig, where: str) -> tuple
     if unknown is not None:
         raise UserError(f"{where}: row {unknown + 1} has split {frame[name][unknown]!r}; allowed: train, val, test")
     split = torch.tensor([known[w] for w in words])
-    return split, (*SPLITS, *extra), ()  # a given split is taken at its word: nothing is added to it
+    return split, (*SPLITS, *extra), ()  # splits given by the source are used as they are
 
 
 def need(frame: pl.DataFrame, name: str, role: str, where: str) -> None:

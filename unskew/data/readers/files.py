@@ -1,4 +1,4 @@
-"""Images in files: decoded once into memory if they fit, else on the fly in worker processes."""
+"""Images in files: decoded once if they fit into memory, else on the fly in worker processes."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +37,7 @@ def decode(path: str, side: tuple[int, int], hiding: Hiding | None = None, row: 
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
-    """Any picture as 8-bit RGB: deep greys are scaled, not cut off; what is transparent shows white."""
+    """Any picture as 8-bit RGB: greys of more than 8 bits are scaled, not clipped; transparency becomes white."""
     if image.mode.startswith("I") or image.mode == "F":
         grey = np.asarray(image, dtype=np.float64)
         top = float(grey.max(initial=0.0))
@@ -51,10 +51,10 @@ def to_rgb(image: Image.Image) -> Image.Image:
 
 
 def _size(path: str) -> tuple[int, int] | str:
-    """(H, W) from the header, or why it cannot be read."""
+    """(H, W) from the header, or the reason why it cannot be read."""
     try:
         with Image.open(path) as opened:
-            turned = opened.getexif().get(0x0112, 1) >= 5  # EXIF orientation: the picture lies on its side
+            turned = opened.getexif().get(0x0112, 1) >= 5  # EXIF orientation: rotated by a quarter turn
             return opened.size if turned else (opened.height, opened.width)
     except _FAILURES as error:
         return _reason(error)
@@ -67,7 +67,7 @@ def _reason(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Files:
-    """Inputs decoded when asked for. Picklable, so that worker processes can hold it."""
+    """Inputs decoded on demand. Picklable, for worker processes."""
 
     paths: tuple[str, ...]
     side: tuple[int, int]
@@ -92,12 +92,12 @@ class Files:
 def choose_side(paths: Sequence[str], wanted: int, threads: int = 8) -> tuple[tuple[int, int], dict[int, str]]:
     """The size to use, and the files whose header cannot be read.
 
-    `wanted` if given; else the common size of all images if there is one of at most 224 pixels; else 224.
+    `wanted` if given; else the size of the images if all agree and it is at most 224 pixels; else 224.
     """
     with ThreadPoolExecutor(threads) as pool:
-        found = list(pool.map(_size, paths))
-    broken = {k: f for k, f in enumerate(found) if isinstance(f, str)}
-    sizes = {f for f in found if not isinstance(f, str)}
+        results = list(pool.map(_size, paths))
+    broken = {k: r for k, r in enumerate(results) if isinstance(r, str)}
+    sizes = {r for r in results if not isinstance(r, str)}
     if wanted:
         return (wanted, wanted), broken
     if len(sizes) == 1 and max(next(iter(sizes))) <= DEFAULT_SIDE:
@@ -108,7 +108,7 @@ def choose_side(paths: Sequence[str], wanted: int, threads: int = 8) -> tuple[tu
 def read_all(
     files: Files, skip: dict[int, str], progress: Callable[[int], None] = lambda _: None, threads: int = 8
 ) -> tuple[Tensor, dict[int, str]]:
-    """Every image in one uint8 tensor, and the rows that could not be decoded with the reason."""
+    """Every image in one uint8 tensor, and the rows that could not be decoded, with the reason."""
     x = torch.zeros(len(files.paths), *files.shape, dtype=torch.uint8)
     broken = dict(skip)
 
@@ -132,10 +132,10 @@ def too_many_bad(broken: dict[int, str], paths: Sequence[str], rows: int, max_ba
         first = min(broken)
         raise UserError(
             f"{len(broken)} of {rows} images cannot be decoded, more than data.max_bad={max_bad:g} allows; "
-            f"the first is {paths[first]}: {broken[first]}; mend or remove them, or raise data.max_bad"
+            f"the first is {paths[first]}: {broken[first]}; repair or remove them, or raise data.max_bad"
         )
 
 
 def images_below(folder: Path) -> list[Path]:
-    """Image files under a folder, sorted, hidden ones left out."""
+    """Image files under a folder, sorted, without hidden ones."""
     return sorted(p for p in folder.rglob("*") if p.suffix.lower() in EXTENSIONS and p.is_file() and not p.name.startswith("."))

@@ -1,4 +1,4 @@
-"""A folder with a folder per class, and `train/ val/ test/` above them if there."""
+"""A folder with one folder per class, optionally inside `train/ val/ test/`."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ _SPLIT_FOLDERS = {
 
 
 def is_result(path: Path) -> bool:
-    """A folder that unskew itself wrote: a run or an audit, not data."""
+    """Whether unskew wrote this folder: a run or an audit, not data."""
     return (path / "audit.json").is_file() or ((path / "config.json").is_file() and (path / "log.jsonl").is_file())
 
 
@@ -28,33 +28,33 @@ def from_folder(root: Path, cfg: DataConfig) -> DataSet:
             return from_table(root / name, cfg)
     if cfg.bias:
         raise UserError(
-            f"{root}: no bias column {cfg.bias[0]!r}: a class folder has no columns; give a metadata.csv with file_name, "
+            f"{root}: no bias column {cfg.bias[0]!r}: class folders have no columns; add a metadata.csv with file_name, "
             "label and the bias columns"
         )
     children = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith(".") and not is_result(p))
     if not children:
-        raise UserError(f"{root}: an empty folder; a source has a folder per class with images in it")
+        raise UserError(f"{root}: no folders in it; a source has one folder of images per class")
     is_split = [c.name.lower() in _SPLIT_FOLDERS for c in children]
     if any(is_split) and not all(is_split):
         odd = children[is_split.index(False)].name
-        raise UserError(f"{root}: {odd!r} stands beside split folders; it must be train, val or test, or be moved away")
+        raise UserError(f"{root}: {odd!r} is not a split folder like its neighbours; rename it to train, val or test, or move it")
     parts = [(_SPLIT_FOLDERS[c.name.lower()], c) for c in children] if all(is_split) else [(0, root)]
     rows: list[tuple[str, str, int]] = []  # path, class, split
     for code, part in parts:
         folders = sorted(p for p in part.iterdir() if p.is_dir() and not p.name.startswith(".") and not is_result(p))
         if not folders:
-            raise UserError(f"{part}: no class folder in it")
+            raise UserError(f"{part}: no class folders in it")
         for folder in folders:
-            found = clips_below(folder) if cfg.frames else images_below(folder)
-            if not found:
+            files = clips_below(folder) if cfg.frames else images_below(folder)
+            if not files:
                 if not cfg.frames and clips_below(folder):
-                    raise UserError(f"{folder}: videos, no images; say how many frames to take of each with data.frames=8")
-                what = "a clip" if cfg.frames else "an image"
-                raise UserError(f"{folder}: a class folder without {what}; remove it or fill it")
-            rows += [(str(p.relative_to(root)), folder.name, code) for p in found]
+                    raise UserError(f"{folder}: holds videos, not images; set the frames to take of each, such as data.frames=8")
+                what = "clips" if cfg.frames else "images"
+                raise UserError(f"{folder}: class folder without {what}; fill it or remove it")
+            rows += [(str(p.relative_to(root)), folder.name, code) for p in files]
     classes = tuple(sorted({name for _, name, _ in rows}))
     if len(classes) < 2:
-        raise UserError(f"{root}: one class only ({classes[0]}); a classifier needs at least two")
+        raise UserError(f"{root}: only one class ({classes[0]}); a classifier needs at least two")
     place = {name: k for k, name in enumerate(classes)}
     y = torch.tensor([place[name] for _, name, _ in rows])
     split = torch.tensor([code for _, _, code in rows])

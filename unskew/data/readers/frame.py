@@ -1,4 +1,4 @@
-"""Data that is in memory already: a pandas or polars frame, or a pair (X, y) of arrays."""
+"""Data already in memory: a pandas or polars frame, or a pair (X, y) of arrays."""
 
 import dataclasses
 from pathlib import Path
@@ -18,24 +18,24 @@ from unskew.data.reading import DataConfig
 
 
 def is_frame(source: Any) -> bool:
-    """Whether it is a frame of pandas or polars; pandas is not imported to find out."""
+    """Whether it is a pandas or polars frame, without importing pandas."""
     return isinstance(source, pl.DataFrame) or f"{type(source).__module__}.".startswith("pandas.")
 
 
 def from_frame(source: Any, cfg: DataConfig) -> DataSet:
-    """Rows of a frame: files named in a path column, or else the numbers of all columns that are not label, bias or split."""
+    """Rows of a frame: the files in a path column, or else the numbers in all columns except label, bias and split."""
     frame = source if isinstance(source, pl.DataFrame) else _from_pandas(source)
     if not len(frame):
         raise UserError("the frame has no rows")
     if any(name in frame.columns for name in PATH_NAMES):
-        made = from_rows_of_files(frame, Path.cwd(), "the frame", "", cfg)
-        return dataclasses.replace(made, name="frame", source="")  # a frame cannot be read again from its name
+        data = from_rows_of_files(frame, Path.cwd(), "the frame", "", cfg)
+        return dataclasses.replace(data, name="frame", source="")  # a frame cannot be read again by name
     labels = cfg.label or tuple(n for n in columns.LABEL_NAMES if n in frame.columns)[:1]
     used = {*labels, *cfg.bias, cfg.split or "split"}
     numbers = [n for n in frame.columns if n not in used and (frame[n].dtype.is_numeric() or frame[n].dtype == pl.Boolean)]
     if not numbers:
         raise UserError(
-            f"the frame has no path column ({', '.join(PATH_NAMES)}) and no column of numbers beside label and bias; "
+            f"the frame has no path column ({', '.join(PATH_NAMES)}) and no column of numbers besides label and bias; "
             f"it has {', '.join(frame.columns)}"
         )
     x = as_inputs(frame.select(pl.col(numbers).cast(pl.Float64)).to_numpy(), "the frame's numbers")
@@ -43,16 +43,16 @@ def from_frame(source: Any, cfg: DataConfig) -> DataSet:
 
 
 def _from_pandas(source: Any) -> pl.DataFrame:
-    """By way of Arrow where pyarrow is there, else column by column."""
+    """Convert through Arrow if pyarrow is installed, else column by column."""
     try:
-        made = pl.from_pandas(source)
+        frame = pl.from_pandas(source)
     except ImportError:
-        made = pl.DataFrame({str(n): source[n].to_list() for n in source.columns}, strict=False)
-    return made.rename({n: str(n) for n in made.columns})
+        frame = pl.DataFrame({str(n): source[n].to_list() for n in source.columns}, strict=False)
+    return frame.rename({n: str(n) for n in frame.columns})
 
 
 def is_pair(source: Any) -> bool:
-    """Two arrays of as many rows: inputs and labels."""
+    """Whether it is a pair of arrays: inputs and labels."""
     return isinstance(source, tuple) and len(source) == 2 and all(_is_array(part) for part in source)
 
 
@@ -65,15 +65,15 @@ def from_pair(source: tuple[Any, Any], cfg: DataConfig) -> DataSet:
     x, y = (part.detach().cpu().numpy() if isinstance(part, Tensor) else np.asarray(part) for part in source)
     if x.ndim < 2 or len(x) != len(y) or not len(x):
         raise UserError(
-            f"(X, y): X has shape {x.shape} and y {y.shape}; as many rows in both are needed, and numbers in each row of X"
+            f"(X, y): X has shape {x.shape} and y {y.shape}; both need the same number of rows, and X at least two dimensions"
         )
     if cfg.bias:
-        raise UserError(f"(X, y) has no column {cfg.bias[0]!r}; give a frame, or a mapping with x, y and the bias")
+        raise UserError(f"(X, y) has no column {cfg.bias[0]!r}; pass a frame, or a mapping with x, y and the bias")
     inputs = as_inputs(x, "X")
     if y.ndim == 2:
         matrix, classes = label_matrix(y, "y")
         split, splits, carved = columns.splits(pl.DataFrame({"y": y[:, 0]}), matrix, cfg, "(X, y)")
         return DataSet(name="arrays", inputs=Memory(inputs), y=matrix, classes=classes, split=split, splits=splits, carved=carved)
     if y.ndim != 1:
-        raise UserError(f"(X, y): y has shape {y.shape}; class codes or text (N,), or zeros and ones (N, L), are allowed")
+        raise UserError(f"(X, y): y has shape {y.shape}; allowed: class codes or text (N,), or zeros and ones (N, L)")
     return from_rows(inputs, pl.DataFrame({"label": y.tolist()}, strict=False), "arrays", "", cfg)

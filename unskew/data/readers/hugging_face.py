@@ -26,7 +26,7 @@ def from_saved(path: Path, cfg: DataConfig) -> DataSet:
     if isinstance(loaded, datasets.DatasetDict):
         unknown = [s for s in loaded if s not in _SPLITS]
         if unknown:
-            raise UserError(f"{path}: split {unknown[0]!r}; allowed: train, validation, test")
+            raise UserError(f"{path}: unknown split {unknown[0]!r}; allowed: train, validation, test")
         parts: dict[str, Any] = {_SPLITS[s]: d for s, d in loaded.items()}
     else:
         parts = {"": loaded}

@@ -1,4 +1,4 @@
-"""Image files with their columns as a DataSet: in memory if they fit, else streamed."""
+"""Image files and their columns as a DataSet: in memory if they fit, else streamed."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ from unskew.data.reading import DataConfig
 
 
 def glimpse(path: str, bytes_each: int = 4096) -> bytes:
-    """Size, beginning, middle and end of a file: enough to notice that it was replaced, cheap enough for every file."""
+    """Digest of a file's size, start, middle and end: enough to notice a replaced file, cheap enough for every file."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         parts = [b"%d" % size]
@@ -35,14 +35,14 @@ def fingerprints(
     bias_names: tuple[str, ...],
     bias_values: tuple[tuple[str, ...], ...],
 ) -> tuple[str, str]:
-    """Of rows in files: without their bias columns, and, as version 0.1 had it, with them."""
-    made = []
+    """Fingerprints of rows in files: without their bias columns, and with them, as in version 0.1."""
+    prints = []
     for names, values, codes in (((), (), bias[:, :0]), (bias_names, bias_values, bias)):
         digest = hashlib.sha256(repr((*facts, names, values)).encode("utf-8", "surrogateescape") + files)
         for part in (*labels, codes):
             digest.update(part.contiguous().numpy().tobytes())
-        made.append(digest.hexdigest()[:32])
-    return made[0], made[1]
+        prints.append(digest.hexdigest()[:32])
+    return prints[0], prints[1]
 
 
 def image_set(
@@ -60,7 +60,7 @@ def image_set(
     carved: tuple[str, ...] = (),
     source: str = "",
 ) -> DataSet:
-    """`paths` are relative to `root`, one per row; `source` is what the user named, if not `root`."""
+    """A data set of image files. `paths` are relative to `root`, one per row; `source` is what the user named, if not `root`."""
     full = tuple(os.path.join(root, p) for p in paths)
     side, broken = choose_side(full, cfg.size)
     too_many_bad(broken, full, len(full), cfg.max_bad)
@@ -79,7 +79,7 @@ def image_set(
     seen = b"".join(os.fsencode(name) + b"\0" + glimpse(path) for path, name in zip(full, paths, strict=True))
     covered = b"" if hidden is None else repr((hidden.how, hidden.radius, hidden.covers)).encode("utf-8", "surrogateescape")
     fingerprint, former = fingerprints((classes, splits, side), covered + seen, (y, split), bias, tuple(cfg.bias), bias_values)
-    notes = [f"{len(broken)} images cannot be decoded and are left out"] if broken else []
+    notes = [f"{len(broken)} images could not be decoded and are left out"] if broken else []
     notes += [hidden.note] if hidden is not None else []
     return DataSet(
         name=root.name or str(root),

@@ -1,4 +1,4 @@
-"""Real sets in their official layout on a user's disk: what must be there, what is, and the rows as a DataSet."""
+"""Real data sets in their official layout on disk: the files they need, which of them exist, and the rows as a DataSet."""
 
 import dataclasses
 import json
@@ -17,7 +17,7 @@ from unskew.data.readers.clips import clip_set
 from unskew.data.readers.images import image_set
 from unskew.data.reading import DataConfig
 
-FRAMES = 8  # of a clip, as in ReBias
+FRAMES = 8  # per clip, as in ReBias
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,15 @@ class Row:
     label: Any
     split: str
     bias: dict[str, str] = dataclasses.field(default_factory=dict)
-    columns: dict[str, Any] = dataclasses.field(default_factory=dict)  # what else is known of it
+    columns: dict[str, Any] = dataclasses.field(default_factory=dict)  # anything else known about it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
     """Settings of a set with three official splits."""
 
-    root: str = ""
-    fold: int = 1
+    root: str = ""  # folder of the data set
+    fold: int = 1  # official split, 1 to 3
 
     def __post_init__(self) -> None:
         if self.fold not in (1, 2, 3):
@@ -65,16 +65,16 @@ class Listing:
 
 
 def check_root(root: str, needs: Iterable[Need], name: str) -> Path:
-    """The root of a set, if everything that it needs is there; otherwise all that is missing, in one line."""
+    """The root of a set; raises if anything it needs is missing, naming all of it."""
     if not root:
         raise UserError(
-            f"{name} is read from disk: name its folder, as {name}:root=DIR; unskew data {name} --root DIR --check says more"
+            f"{name} is read from disk: name its folder, {name}:root=DIR; unskew data {name} --root DIR --check lists its files"
         )
     place = Path(root).expanduser()
     missing = [n.path for n in needs if not present(place, n)]
     if missing:
         raise UserError(
-            f"{name}: {place} lacks {', '.join(missing)}; unskew data {name} --root {place} --check says what each of them is"
+            f"{name}: {place} lacks {', '.join(missing)}; unskew data {name} --root {place} --check describes each of them"
         )
     return place
 
@@ -85,34 +85,34 @@ def present(root: Path, need: Need) -> bool:
 
 
 def inventory(root: Path, needs: Iterable[Need]) -> list[dict[str, Any]]:
-    """What a set needs and whether it is there: for `unskew data NAME --root DIR --check`."""
+    """What a set needs and whether it exists: for `unskew data NAME --root DIR --check`."""
     return [{"path": n.path, "what": n.what, "there": present(root, n)} for n in needs]
 
 
 def read_json(path: Path) -> Any:
-    """A JSON file, whole or refused."""
+    """The content of a JSON file; raises if it is damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not a whole JSON file ({error}); was its download cut short?") from None
+        raise UserError(f"{path} is not a complete JSON file ({error}); download it again") from None
 
 
 def read_lines(path: Path, parse: Callable[[list[str]], Any], what: str, skip: int = 0) -> list[Any]:
-    """A text file of words on lines, parsed line by line; the number of a wrong line is told."""
-    found = []
+    """A text file parsed line by line; raises with the number of the first bad line."""
+    entries = []
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as text ({error})") from None
+        raise UserError(f"{path} cannot be read as text ({error})") from None
     for number, line in enumerate(lines[skip:], skip + 1):
         if line.strip():
             try:
-                found.append(parse(line.split()))
+                entries.append(parse(line.split()))
             except (ValueError, IndexError, KeyError):
                 raise UserError(f"{path}:{number}: {line.strip()[:60]!r} is not {what}") from None
-    if not found:
-        raise UserError(f"{path}: no line of {what} in it")
-    return found
+    if not entries:
+        raise UserError(f"{path} has no lines; each must be {what}")
+    return entries
 
 
 def read_table(path: Path, columns: Sequence[str]) -> pl.DataFrame:
@@ -120,22 +120,22 @@ def read_table(path: Path, columns: Sequence[str]) -> pl.DataFrame:
     try:
         frame = pl.read_csv(path, infer_schema=False)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise UserError(f"{path}: cannot be read as a table ({str(error).splitlines()[0]})") from None
-    lacking = [c for c in columns if c not in frame.columns]
-    if lacking:
-        raise UserError(f"{path}: no column {', '.join(lacking)}; it has {', '.join(frame.columns)}")
+        raise UserError(f"{path} cannot be read as a table ({str(error).splitlines()[0]})") from None
+    missing = [c for c in columns if c not in frame.columns]
+    if missing:
+        raise UserError(f"{path}: no column {', '.join(missing)}; it has {', '.join(frame.columns)}")
     return frame
 
 
 def data_set(listing: Listing, cfg: DataConfig) -> DataSet:
-    """The rows as a data set: images or clips. Files that are named and absent stop it; a split that is lacking is taken from training."""
+    """The rows as a data set of images or clips. Raises if a listed file is missing; a missing split is taken from training."""
     rows, root = listing.rows, listing.root
     if not rows:
-        raise UserError(f"{listing.name}: no row left in {root}")
+        raise UserError(f"{listing.name}: no rows left in {root}")
     absent = [r.file for r in rows if not (root / r.file).exists()]
     if absent:
         raise UserError(
-            f"{listing.name}: {len(absent)} of {len(rows)} files that the lists name are not in {root}, the first is {absent[0]}"
+            f"{listing.name}: {len(absent)} of {len(rows)} files named in the lists are not in {root}; the first is {absent[0]}"
         )
     y = _labels(rows, listing.classes)
     splits = (*SPLITS, *sorted({r.split for r in rows} - set(SPLITS)))
@@ -148,12 +148,12 @@ def data_set(listing: Listing, cfg: DataConfig) -> DataSet:
     bias = torch.tensor(codes, dtype=torch.long).view(len(rows), len(names))
     build = clip_set if listing.clips else image_set
     cfg = dataclasses.replace(cfg, frames=cfg.frames or FRAMES) if listing.clips else cfg
-    made = build(
+    data = build(
         root, [r.file for r in rows], y, listing.classes, split, splits, dataclasses.replace(cfg, bias=names),
         bias=bias, bias_values=tuple(listing.bias_values.values()), carved=carved,
         columns=pl.DataFrame([r.columns for r in rows]) if rows[0].columns else None,
     )  # fmt: skip
-    return dataclasses.replace(made, name=listing.name, notes=(*listing.notes, *made.notes))
+    return dataclasses.replace(data, name=listing.name, notes=(*listing.notes, *data.notes))
 
 
 def _labels(rows: Sequence[Row], classes: tuple[str, ...]) -> Tensor:

@@ -1,4 +1,4 @@
-"""A CSV, JSONL or Parquet table with a path column, paths relative to the table."""
+"""A CSV, JSONL or Parquet table with a path column; paths are relative to the table's folder."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def from_rows_of_files(frame: pl.DataFrame, root: Path, where: str, source: str,
     """Rows whose inputs are files, named in a path column relative to `root`."""
     name = next((n for n in PATH_NAMES if n in frame.columns), None)
     if name is None:
-        raise UserError(f"{where}: no path column; one of {', '.join(PATH_NAMES)} is needed, it has {', '.join(frame.columns)}")
+        raise UserError(f"{where}: no path column; it needs one of {', '.join(PATH_NAMES)}, and has {', '.join(frame.columns)}")
     y, classes = _columns.labels(frame, cfg, where)
     bias, values = _columns.biases(frame, cfg.bias, where)
     split, splits, carved = _columns.splits(frame, y, cfg, where)
@@ -34,7 +34,7 @@ def from_rows_of_files(frame: pl.DataFrame, root: Path, where: str, source: str,
     absent = [k for k, p in enumerate(files) if not p or not ((root / p).is_file() or (cfg.frames and (root / p).is_dir()))]
     if absent:
         raise UserError(
-            f"{where}: {len(absent)} of {len(files)} paths do not exist, the first is {files[absent[0]]!r} in row "
+            f"{where}: {len(absent)} of {len(files)} paths do not exist; the first is {files[absent[0]]!r} in row "
             f"{absent[0] + 1}; paths are relative to {'the folder of the table' if source else 'the current folder'}"
         )
     build = clip_set if cfg.frames else image_set
@@ -51,4 +51,4 @@ def read_frame(path: Path) -> pl.DataFrame:
             return pl.read_ndjson(path, infer_schema_length=None)
         return pl.read_csv(path, separator="\t" if path.suffix.lower() == ".tsv" else ",", infer_schema_length=None)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as a table: {error}") from None
+        raise UserError(f"{path} cannot be read as a table: {error}") from None

@@ -1,4 +1,4 @@
-"""Any torch Dataset giving (x, y), (x, y, bias) or a dict, or a mapping of splits to such data sets, read once into memory."""
+"""Any torch Dataset of (x, y), (x, y, bias) or dicts, or a mapping from splits to such data sets, read into memory once."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -94,12 +94,12 @@ def stack(xs: list[Any], cfg: DataConfig, where: str) -> tuple[Tensor, Tensor | 
         return stack_pictures(iter(xs), len(xs), cfg, where)
     shapes = {tuple(np.shape(x)) for x in xs}
     if len(shapes) > 1:
-        raise UserError(f"{where}: inputs of different shapes {sorted(shapes)[:3]}; make them alike first")
+        raise UserError(f"{where}: inputs have different shapes {sorted(shapes)[:3]}; resize them to one shape first")
     return as_inputs(np.stack([np.asarray(x) for x in xs]), f"{where}: inputs"), None
 
 
 def stack_pictures(pictures: Iterable[Image.Image], n: int, cfg: DataConfig, where: str) -> tuple[Tensor, Tensor | None]:
-    """PIL images as one uint8 tensor, of the first one's size unless `data.size` says otherwise."""
+    """PIL images as one uint8 tensor, all of the first one's size unless `data.size` is set."""
     x: Tensor | None = None
     for k, picture in enumerate(pictures):
         image = to_rgb(ImageOps.exif_transpose(picture))

@@ -1,4 +1,4 @@
-"""What a file of this folder defines: a data set that is made or fetched, or the layout of a real one on a user's disk."""
+"""What a file in this folder defines: a data set that is generated or downloaded, or the layout of a real one on disk."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from unskew.data.readers.listing import Listing, Need
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A file of this folder, loaded: one of `make` and `listing` is there."""
+    """A loaded file of this folder; it defines either `make` or `listing`."""
 
     name: str
     config: type  # frozen dataclass of its settings
@@ -22,16 +22,16 @@ class BuiltIn:
 
     def __post_init__(self) -> None:
         if (self.make is None) == (self.listing is None):
-            raise UserError("a data set has one of make(cfg) and listing(cfg)")
+            raise UserError("a data set must define either make(cfg) or listing(cfg)")
         if self.listing is not None and not self.needs:
-            raise UserError("a data set that is read from disk says in NEEDS what must be there")
+            raise UserError("a data set read from disk must list the files it needs in NEEDS")
 
     @property
     def on_disk(self) -> bool:
-        """Whether it is read from a folder of the user's."""
+        """Whether it is read from a folder on the user's disk."""
         return self.listing is not None
 
 
 def load(name: str) -> BuiltIn:
-    """The built-in data set of this name; a dotted name is a user's own module."""
+    """The built-in data set of this name; a dotted name is a user's module."""
     return registry.load("data", name, BuiltIn)

@@ -1,14 +1,13 @@
-r"""bar: Biased Action Recognition, read from disk. Six actions, each photographed at its usual place in training and elsewhere in the
-test.
+r"""bar: Biased Action Recognition, read from disk. Six actions, each in its usual place in training and elsewhere in the test.
 
 .. math::  y_i \in \{\text{climbing, diving, fishing, pole vaulting, racing, throwing}\}
 
-1,941 images train, 654 test. The place is not annotated: all training rows are aligned and all test rows conflicting by the set's
-design, so there is no bias column; the test accuracy is the conflicting one. The root holds train/ and test/ with files named
-ACTION_NUMBER.jpg. A tenth of every class in training validates.
+1,941 training and 654 test images; a tenth of every training class is held out for validation. The place is not annotated: by
+design all training rows are aligned and all test rows conflicting, so there is no bias column, and the test accuracy is that of
+conflicting rows. The root holds train/ and test/ with files named ACTION_NUMBER.jpg.
 
-Source: Nam et al., "Learning from failure", NeurIPS 2020 (github.com/alinlab/BAR); used in Ahn and Yun, ICLR 2022 submission, Table
-3.
+Source: Nam et al., "Learning from failure", NeurIPS 2020 (github.com/alinlab/BAR); used in "Mitigating Dataset Bias Using
+Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission, Table 3.
 Differs: nothing.
 """
 
@@ -25,7 +24,7 @@ ENDINGS = {".jpg", ".jpeg", ".png"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    root: str = ""
+    root: str = ""  # folder of the data set
 
 
 def listing(cfg: Config) -> Listing:
@@ -34,10 +33,10 @@ def listing(cfg: Config) -> Listing:
     for split in ("train", "test"):
         files = sorted(p for p in (root / split).iterdir() if p.suffix.lower() in ENDINGS)
         if not files:
-            raise UserError(f"{root / split}: no image in it")
+            raise UserError(f"{root / split}: no images in it")
         for path in files:
             name = re.sub(r"[_\s]+", " ", path.stem.rpartition("_")[0]).strip()
             if name not in CLASSES:
-                raise UserError(f"{path}: begins with none of {', '.join(CLASSES)}")
+                raise UserError(f"{path}: the name must start with one of {', '.join(CLASSES)}")
             rows.append(Row(f"{split}/{path.name}", name, split))
     return Listing("bar", root, rows, CLASSES)

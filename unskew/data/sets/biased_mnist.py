@@ -1,18 +1,18 @@
-r"""biased-mnist: white digits on a background whose colour tells the class (ReBias).
+r"""biased-mnist: white digits on a background whose colour gives the class away (ReBias).
 
 .. math::  x_i = \begin{cases} (1,1,1) & g_i > 0 \\ c_{b_i} & g_i = 0 \end{cases}, \qquad
            \#\{i : y_i = k, b_i = k\} = \lfloor \rho \, n_k \rfloor
 
-g is the grey digit, b the colour (bias column `color`), rho is `ratio`. Counts are exact: of a class's rows, shuffled, the
-first int(rho n) get the class's colour, the rest is cut into chunks of ceil(rest / 9) for the other colours in random order. No jitter.
+g is the grey digit, b the colour (bias column `color`), rho is `ratio`. Counts are exact: int(rho n) random rows of a class get
+its colour; the rest is cut into chunks of ceil(rest / 9), one for each of the other colours in random order. No jitter.
 
 `test` has rho 0.1 (the paper's unbiased test), `test_biased` rho 1, `test_rho0` rho 0, all on the same test images. Inputs are
 scaled to [-1, 1]. There is no validation split.
 
 Source: Bahng, Chun, Yun, Choo, Oh, "Learning de-biased representations with biased representations", ICML 2020, section 4.2,
 and the released code (palette, binarisation, counts).
-Differs: `rows` and `size` make a smaller set for small machines (a smaller image's digit is where its mean pixel is above a quarter). The
-biased test has rho 1 as in the code; the paper says the training rho. Shuffles come from an explicit seed.
+Differs: `rows` and `size` make a smaller set for small machines (in a smaller image, the digit is where the mean pixel is above a
+quarter). The biased test has rho 1 as in the code; the paper says the training rho. Shuffles use an explicit seed.
 """
 
 import dataclasses
@@ -31,11 +31,11 @@ from unskew.data.dataset import DataSet, Memory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    base: Literal["mnist", "digits"] = "mnist"
+    base: Literal["mnist", "digits"] = "mnist"  # images to colour; digits needs no download
     ratio: float = 0.99  # rho: share of training rows with the class's colour
-    rows: int = 0  # only the first so many training images; 0: all
-    size: int = 0  # side of the image: a divisor of the base's, by the mean of the pixels; 0: its own
-    seed: int = 0
+    rows: int = 0  # use only the first `rows` training images; 0: all
+    size: int = 0  # side of the image, a divisor of the base's (pixels are averaged); 0: the base's
+    seed: int = 0  # random seed
 
     def __post_init__(self) -> None:
         if self.rows < 0 or self.size < 0:
@@ -79,7 +79,7 @@ def make(cfg: Config) -> DataSet:
 
 
 def _shrunk(x: Tensor, size: int) -> Tensor:
-    """Means of blocks of pixels; faint ones are background, or digits would grow as they shrink."""
+    """Means of blocks of pixels; faint ones become background, or strokes would thicken."""
     factor, rest = divmod(x.shape[-1], size)
     if rest or factor < 1:
         raise UserError(f"size={size}: must divide {x.shape[-1]}")

@@ -1,23 +1,25 @@
-r"""cartoon: drawn faces. The class is the colour of the hair, the bias the colour of the face, four values each.
+r"""cartoon: drawn faces. The class is the hair colour, the bias the face colour, four values each.
 
 .. math::
     P(b_i = y_i) = \text{ratio} \text{ in training}, \quad \tfrac14 \text{ in the test part}, \qquad
     c_i^{\text{hair}} = \mathrm{clamp}(\mu_{y_i} + s\, \varepsilon_i), \quad
     c_i^{\text{face}} = \mathrm{clamp}(\nu_{b_i} + 0.02\, \varepsilon_i'), \quad \varepsilon \sim N(0, I)
 
-Without `root` the faces are drawn: five cuts of hair, head, eyes, brows, mouth, glasses, clothes and background at random, so that the
-hair has no fixed place; s = `spread` is how far one hair colour varies. `rows` faces: eight tenths train, one tenth
-validates (as biased as training), one tenth tests, the same faces for all ratios.
+Without `root` the faces are drawn, with a random haircut (of five), head, eyes, mouth, glasses, clothes and background, so that
+the hair has no fixed position; s = `spread` is how much one hair colour varies. 80 % of the `rows` faces train, 10 % validate
+(equally biased), 10 % test; the test faces are the same for all ratios.
 
-With `root` they are those of the Google Cartoon Set, in its own layout: a folder, or folders in it, with csNUMBER.png and csNUMBER.csv,
-whose lines are attribute, value, number of values. `hair_color` and `face_color` are cut into four runs of equal length in the order of the
-palette. Every tenth face in the order of names validates, the one after it tests. Of training and validation conflicting faces
-are left out at random until the aligned ones have the share `ratio`; the test part keeps all.
+With `root` the faces are those of the Google Cartoon Set in its original layout: a folder, possibly with subfolders, of
+csNUMBER.png and csNUMBER.csv, whose lines are attribute, value, number of values. The values of `hair_color` and `face_color` are
+merged into four runs of equal length in palette order. In the order of names, two of every ten faces are held out: one for
+validation, one for the test. In train and val, random faces are left out until aligned ones have the share `ratio`; the test
+split keeps all.
 
-Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, section 4. Cartoon Set: Google,
-CC BY 4.0.
-Differs: the paper merges "9 to 4 and 10 to 4" colours by similar pairs and does not say which; equal runs here. Image size and split are
-not stated either. The drawn faces are ours and stand in where the real set is not on disk: their numbers are not the paper's.
+Source: "Mitigating Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission (its Cartoon). Cartoon
+Set: Google, CC BY 4.0.
+Differs: the paper merges "9 to 4 and 10 to 4" colours by similar pairs without saying which; here they are equal runs. Nor does
+it state image size and split. The drawn faces are ours, for users without the real set: results on them do not compare with the
+paper's.
 """
 
 import csv
@@ -44,17 +46,17 @@ COLOURS = 4
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     ratio: float = 0.99  # share of aligned training rows
-    size: int = 64  # pixels of a side
+    size: int = 64  # side of the image in pixels
     rows: int = 10_000  # faces to draw
-    spread: float = 0.1  # of a hair colour
-    root: str = ""  # the Google Cartoon Set on disk, in place of drawn faces
-    seed: int = 0
+    spread: float = 0.1  # standard deviation of a hair colour
+    root: str = ""  # folder of the Google Cartoon Set, used instead of drawn faces
+    seed: int = 0  # random seed
 
     def __post_init__(self) -> None:
         if not 0 <= self.ratio <= 1:
             raise UserError(f"ratio={self.ratio}: the share of aligned rows must lie in [0, 1]")
         if self.size < 16 or self.rows < 100 or self.spread < 0:
-            raise UserError("cartoon: size must be at least 16, rows at least 100, spread not negative")
+            raise UserError("cartoon: size must be at least 16, rows at least 100, and spread not negative")
 
 
 def make(cfg: Config) -> DataSet:
@@ -83,7 +85,7 @@ def _drawn(cfg: Config) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def draw(hair: Tensor, face: Tensor, size: int, spread: float, g: torch.Generator) -> Tensor:
-    """Faces (n, 3, size, size) in bytes; colours by their number, everything else at random. Painted back to front."""
+    """Faces (n, 3, size, size) in bytes with these colour codes, everything else random. Painted back to front."""
     n = len(hair)
 
     def uniform(low: float, high: float) -> Tensor:
@@ -102,7 +104,7 @@ def draw(hair: Tensor, face: Tensor, size: int, spread: float, g: torch.Generato
     canvas = (0.55 + 0.4 * torch.rand(n, 3, 1, 1, generator=g)).expand(n, 3, size, size).clone()
 
     def paint(inside: Tensor, colour: Tensor) -> None:
-        """`inside` is above 0 inside a shape, in units of the head; its edge is one pixel soft."""
+        """`inside` is positive inside a shape, in units of the head; its edge is blurred over one pixel."""
         alpha = (inside * wide * size / 2 + 0.5).clamp(0, 1)[:, None]
         canvas.mul_(1 - alpha).add_(alpha * colour)
 
@@ -154,11 +156,13 @@ def _from_disk(cfg: Config) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     notes = sorted(root.rglob("cs*.csv"))
     if not notes:
         raise UserError(
-            f"{root}: no face of the Cartoon Set there; it has csNUMBER.png and csNUMBER.csv side by side, in a folder or folders"
+            f"{root}: no faces of the Cartoon Set; it needs csNUMBER.png and csNUMBER.csv side by side, in this folder or below"
         )
     absent = [p for p in notes if not p.with_suffix(".png").is_file()]
     if absent:
-        raise UserError(f"{absent[0].with_suffix('.png')} is missing, though {absent[0].name} is there ({len(absent)} such)")
+        raise UserError(
+            f"{absent[0].with_suffix('.png')} is missing, but {absent[0].name} exists ({len(absent)} images are missing)"
+        )
     codes = torch.tensor([_colours(p) for p in notes])
     y, bias = codes.T
     place = torch.arange(len(notes)) % 10
@@ -172,24 +176,24 @@ def _from_disk(cfg: Config) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def _colours(path: Path) -> tuple[int, int]:
-    found = {}
+    colours = {}
     try:
         with open(path, encoding="utf-8", newline="") as lines:
             for line in csv.reader(lines, skipinitialspace=True):
                 if len(line) == 3:
-                    found[line[0]] = int(line[1]) * COLOURS // int(line[2])
+                    colours[line[0]] = int(line[1]) * COLOURS // int(line[2])
     except (ValueError, ZeroDivisionError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: a line is not attribute, value, number of values ({error})") from None
+        raise UserError(f"{path}: each line must be attribute, value, number of values ({error})") from None
     for name in ("hair_color", "face_color"):
-        if name not in found:
-            raise UserError(f"{path}: no {name}; an attribute file of the Cartoon Set has one")
-        if not 0 <= found[name] < COLOURS:
-            raise UserError(f"{path}: the value of {name} is not below the number of its values")
-    return found["hair_color"], found["face_color"]
+        if name not in colours:
+            raise UserError(f"{path}: no {name}; every attribute file of the Cartoon Set has one")
+        if not 0 <= colours[name] < COLOURS:
+            raise UserError(f"{path}: the value of {name} must be below its number of values")
+    return colours["hair_color"], colours["face_color"]
 
 
 def _with_share(aligned: Tensor, part: Tensor, ratio: float, g: torch.Generator) -> Tensor:
-    """Rows of a part to keep so that the aligned ones have the share `ratio`: of the kind there is too much of, some are left out."""
+    """Rows of a part to keep so that the aligned ones have the share `ratio`; random rows of the surplus kind are left out."""
     keep = part.clone()
     have = {True: int((part & aligned).sum()), False: int((part & ~aligned).sum())}
     share = {True: ratio, False: 1 - ratio}

@@ -2,12 +2,12 @@ r"""celeba: faces with forty attributes, read from disk. One attribute is the cl
 
 .. math::  (x_i, y_i, b_i) = (\text{image}, [\text{target}_i = 1], [\text{bias}_i = 1])
 
-PGD's task: `target=Heavy_Makeup`, `bias=Male`; any two attributes can be named. The official partition: 0 trains, 1 validates, 2
-tests. The root holds img_align_celeba/, list_attr_celeba.txt and list_eval_partition.txt, as distributed.
+PGD's task: `target=Heavy_Makeup`, `bias=Male`; any two attributes can be used. Splits are the official partition: 0 train, 1 val,
+2 test. The root holds img_align_celeba/, list_attr_celeba.txt and list_eval_partition.txt, as distributed.
 
-Source: Liu et al., "Deep learning face attributes in the wild", ICCV 2015 (for non-commercial research); the task: Ahn and Yun,
-"Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, Table 3.
-Differs: nothing; aligned pairs are those that meet more often than by chance in the training rows.
+Source: Liu et al., "Deep learning face attributes in the wild", ICCV 2015 (for non-commercial research); the task: "Mitigating
+Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission, Table 3.
+Differs: nothing; aligned pairs are those that occur together more often than by chance in the training rows.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from unskew.core.errors import UserError, suggest
 from unskew.data.readers.listing import Listing, Need, Row, check_root, read_lines
 
 NEEDS = (
-    Need("img_align_celeba/", "202,599 aligned and cropped faces, 000001.jpg and on (img_align_celeba.zip)"),
+    Need("img_align_celeba/", "202,599 aligned and cropped faces, from 000001.jpg on (img_align_celeba.zip)"),
     Need("list_attr_celeba.txt", "forty attributes, 1 or -1, of every face"),
     Need("list_eval_partition.txt", "the official split of every face: 0, 1 or 2"),
 )
@@ -24,9 +24,9 @@ NEEDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    root: str = ""
-    target: str = "Heavy_Makeup"
-    bias: str = "Male"
+    root: str = ""  # folder of the data set
+    target: str = "Heavy_Makeup"  # attribute to recognise
+    bias: str = "Male"  # attribute of the bias column
 
 
 def listing(cfg: Config) -> Listing:

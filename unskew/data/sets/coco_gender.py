@@ -1,19 +1,20 @@
-r"""coco-gender: objects in pictures of one man or one woman, read from disk. Several labels per row; the bias is the gender.
+r"""coco-gender: objects in pictures of men or women, read from disk. Several labels per row; the bias is the gender.
 
 .. math::  y_{ik} = [\text{object } k \text{ in image } i], \qquad b_i = \text{the one gender that captions of image } i \text{ mention}
 
-The labels are the 79 objects of COCO but person. Words of captions decide the gender: those below, as whole words in small letters.
-Images whose captions mention both, or neither, are left out, and counted; so are images without an annotated person. The training
-images of 2014 train; those of validation are halved in the order of their ids: even places validate, odd places test. The root
-holds train2014/, val2014/ and annotations/, as distributed. Columns x0, y0, x1, y1 are one box around all people, for `data.hide`.
+The labels are the 79 objects of COCO other than person. The gender is decided by the words below, matched in the lower-cased
+captions as whole words. Images whose captions mention both genders, or neither, are left out and counted; so are images without
+an annotated person. train2014 is the training split; val2014, in the order of ids, alternates between val and test. The root
+holds train2014/, val2014/ and annotations/, as distributed. Columns x0, y0, x1, y1 are one box around all people, for
+`data.hide`.
 
 man: man, men, boy, boys, gentleman, gentlemen, guy, guys, male, males, he, his, him, father, husband, son
 woman: woman, women, girl, girls, lady, ladies, female, females, she, her, hers, mother, wife, daughter
 
-Source: Lin et al., "Microsoft COCO", ECCV 2014 (CC BY 4.0 annotations); the task: Wang et al., "Balanced datasets are not enough",
-ICCV 2019, after Zhao et al., "Men also like shopping", EMNLP 2017.
-Differs: the papers give the list of images, not the rule; theirs looks for man and woman in captions. The halves of the validation
-images are theirs neither.
+Source: Lin et al., "Microsoft COCO", ECCV 2014 (CC BY 4.0 annotations); the task: Wang et al., "Balanced datasets are not
+enough", ICCV 2019, after Zhao et al., "Men also like shopping", EMNLP 2017.
+Differs: the papers publish a list of images, not the rule; theirs looks for man and woman in captions. The split of the
+validation images is ours too.
 """
 
 import re
@@ -45,7 +46,7 @@ PERSON = "person"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    root: str = ""
+    root: str = ""  # folder of the data set
 
 
 def listing(cfg: Config) -> Listing:
@@ -54,11 +55,11 @@ def listing(cfg: Config) -> Listing:
     left_out = {"captions mention both genders": 0, "captions mention none": 0, "no person annotated": 0}
     classes: tuple[str, ...] = ()
     for part in PARTS:
-        found, objects = _part(root, part, left_out)
+        images, objects = _part(root, part, left_out)
         if classes and objects != classes:
             raise UserError(f"coco-gender: the two instances files of {root} name different objects")
         classes = objects
-        for place, (file, labels, gender, box) in enumerate(found):
+        for place, (file, labels, gender, box) in enumerate(images):
             split = "train" if part == "train2014" else ("val", "test")[place % 2]
             rows.append(Row(f"{part}/{file}", labels, split, {"gender": gender}, box))
     notes = tuple(f"{n} images left out: {why}" for why, n in left_out.items() if n)
@@ -73,8 +74,8 @@ def gender_of(captions: list[str]) -> str:
     >>> gender_of(["A woman and her husband"])
     'both'
     """
-    found = {GENDER[word] for text in captions for word in re.findall(r"[a-z]+", text.lower()) if word in GENDER}
-    return found.pop() if len(found) == 1 else "both" if found else "none"
+    genders = {GENDER[word] for text in captions for word in re.findall(r"[a-z]+", text.lower()) if word in GENDER}
+    return genders.pop() if len(genders) == 1 else "both" if genders else "none"
 
 
 Found = tuple[str, list[str], str, dict[str, float]]  # file, objects, gender, box
@@ -84,17 +85,17 @@ def _part(root: Path, part: str, left_out: dict[str, int]) -> tuple[list[Found],
     captions: dict[int, list[str]] = defaultdict(list)
     objects: dict[int, set[str]] = defaultdict(set)
     people: dict[int, list[list[float]]] = defaultdict(list)  # x, y, width, height
-    told = _entries(root / "annotations" / f"captions_{part}.json", ("images", "annotations"))
-    seen = _entries(root / "annotations" / f"instances_{part}.json", ("categories", "annotations"))
-    for note in told["annotations"]:
+    captioned = _entries(root / "annotations" / f"captions_{part}.json", ("images", "annotations"))
+    instances = _entries(root / "annotations" / f"instances_{part}.json", ("categories", "annotations"))
+    for note in captioned["annotations"]:
         captions[note["image_id"]].append(note["caption"])
-    names = {c["id"]: c["name"] for c in seen["categories"]}
-    for note in seen["annotations"]:
+    names = {c["id"]: c["name"] for c in instances["categories"]}
+    for note in instances["annotations"]:
         objects[note["image_id"]].add(names[note["category_id"]])
         if names[note["category_id"]] == PERSON:
             people[note["image_id"]].append(note["bbox"])
     found: list[Found] = []
-    for image in sorted(told["images"], key=lambda i: int(i["id"])):
+    for image in sorted(captioned["images"], key=lambda i: int(i["id"])):
         gender, here = gender_of(captions[image["id"]]), objects[image["id"]]
         if PERSON not in here:
             left_out["no person annotated"] += 1
@@ -108,7 +109,7 @@ def _part(root: Path, part: str, left_out: dict[str, int]) -> tuple[list[Found],
 
 
 def _around(boxes: list[list[float]]) -> dict[str, float]:
-    """One box around all."""
+    """One box around all boxes."""
     return {
         "x0": min(b[0] for b in boxes), "y0": min(b[1] for b in boxes),
         "x1": max(b[0] + b[2] for b in boxes), "y1": max(b[1] + b[3] for b in boxes),
@@ -116,8 +117,8 @@ def _around(boxes: list[list[float]]) -> dict[str, float]:
 
 
 def _entries(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
-    found = read_json(path)
-    lacking = [k for k in keys if not isinstance(found, dict) or not isinstance(found.get(k), list)]
-    if lacking:
-        raise UserError(f"{path}: no list {lacking[0]!r}; is it an annotation file of COCO?")
-    return dict(found)
+    loaded = read_json(path)
+    missing = [k for k in keys if not isinstance(loaded, dict) or not isinstance(loaded.get(k), list)]
+    if missing:
+        raise UserError(f"{path}: no list {missing[0]!r}; is it a COCO annotation file?")
+    return dict(loaded)

@@ -1,9 +1,9 @@
-r"""colored-mnist: digits whose colour tells the class, in the four forms of the papers.
+r"""colored-mnist: digits whose colour gives the class away, in the four versions of the papers.
 
 .. math::  x_i = c_i \otimes g_i, \qquad c_i = \mathrm{clamp}(\mu_{b_i} + \sigma \varepsilon_i, 0, 1), \quad
            \varepsilon_i \sim N(0, I_3), \qquad P(b_i = y_i) = \text{ratio}
 
-g is the grey digit, b the colour (the bias column `color`), one draw of c per image, background black.
+g is the grey digit, b the colour (the bias column `color`); c is drawn once per image, the background is black.
 
 =========  =====================  ==========================  ==========================================  ========================
 protocol   palette                colours of training rows    jitter sigma                                test
@@ -12,21 +12,21 @@ pgd        LNL's ten              Bernoulli(ratio), others    0.01 (variance 1e-
                                   uniform                     `std=1e-4`                                  the class, one set for
                                                                                                           all ratios
 repair     U(0,1)^3, by seed      all aligned                 0.1                                         grey; `test_biased` is
-                                                                                                          coloured as in training
+                                                                                                          coloured like training
 lnl        LNL's ten              all aligned                 sqrt(0.02), as `variance`                   mean colour of a random
                                                                                                           class, same jitter
 lff        LfF's ten              exact counts, by row order  0.005 (its severity 4)                      exact counts, ratio 0.1
 =========  =====================  ==========================  ==========================================  ========================
 
-pgd trains on the first nine tenths of the training part and validates, equally biased, on the last tenth; the other three have no
-validation split. lnl normalises with CIFAR's mean and deviation.
+pgd holds out the last tenth of its training images, equally biased, for validation; the other three have no validation split. lnl
+normalises with CIFAR's mean and standard deviation.
 
-Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient" (ICLR 2022 submission, section 4; 2023 code); Li and
-Vasconcelos, "REPAIR", CVPR 2019, section 4.1; Kim et al., "Learning not to learn", CVPR 2019, section 4.1; Nam et al., "Learning
-from failure", NeurIPS 2020, section 4.
-Differs: pixels are stored as bytes, so a jitter under 0.002 cannot be seen. The pgd text is followed where the 2023 code differs
-(variance 1e-4, the code has deviation 1e-4), but with the code's palette, which the text leaves to chance. lnl: how
-out-of-range colours are cut is not published; clamped here. On base=digits the parts have the sizes of that set.
+Source: "Mitigating Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission, and the code of its
+2023 successor; Li and Vasconcelos, "REPAIR", CVPR 2019, section 4.1; Kim et al., "Learning not to learn", CVPR 2019, section 4.1;
+Nam et al., "Learning from failure", NeurIPS 2020, section 4.
+Differs: pixels are stored as bytes, so a jitter below 0.002 is lost. pgd follows the text (variance 1e-4) where the 2023 code
+differs (standard deviation 1e-4), but uses the code's palette, since the text draws colours at random. lnl: how out-of-range
+colours are clipped is not published; clamped here. With base=digits the splits have that set's sizes.
 """
 
 import math
@@ -48,18 +48,18 @@ _JITTER = {"pgd": 0.01, "repair": 0.1, "lnl": math.sqrt(0.02), "lff": 0.005}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    base: Literal["mnist", "digits"] = "mnist"
-    protocol: Literal["pgd", "repair", "lnl", "lff"] = "pgd"
+    base: Literal["mnist", "digits"] = "mnist"  # images to colour; digits needs no download
+    protocol: Literal["pgd", "repair", "lnl", "lff"] = "pgd"  # paper to follow
     ratio: float = 0.99  # share of aligned training rows (pgd, lff)
-    std: float | None = None  # of the colour, in [0, 1] RGB; None: the protocol's own
-    variance: float | None = None  # the same, squared
-    seed: int = 0
+    std: float | None = None  # standard deviation of the colour, in [0, 1] RGB; None: the protocol's
+    variance: float | None = None  # the same as a variance
+    seed: int = 0  # random seed
 
     def __post_init__(self) -> None:
         if not 0 <= self.ratio <= 1:
             raise UserError(f"ratio={self.ratio}: the share of aligned rows must lie in [0, 1]")
         if self.std is not None and self.variance is not None:
-            raise UserError("give std or variance, not both")
+            raise UserError("set std or variance, not both")
         if min(self.std or 0, self.variance or 0) < 0:
             raise UserError("std and variance must not be negative")
 
@@ -84,7 +84,7 @@ def make(cfg: Config) -> DataSet:
     x, y = colour_digits(grey.x, colour), grey.y
     splits: tuple[str, ...] = ("train", "val", "test")
     if cfg.protocol == "repair":
-        # The coloured test images serve the measurement of bias, grey ones the test of generalisation.
+        # Coloured test images measure bias, grey ones generalisation.
         splits = ("train", "val", "test", "test_biased")
         split[num_train:] = 3
         test = grey.x[num_train:][:, None].expand(-1, 3, -1, -1)
@@ -119,7 +119,7 @@ def _palette(cfg: Config) -> tuple[Tensor, tuple[str, ...]]:
 def _colours(cfg: Config, y: Tensor, num_train: int) -> Tensor:
     """Colour code of every row: the training part by the protocol, the test part independent of the class."""
     train, test = y[:num_train], y[num_train:]
-    # The test stream does not depend on the ratio: one test set for all of them.
+    # The test stream does not depend on the ratio: all ratios share one test set.
     for_train = stream(cfg.seed, "colored-mnist", cfg.protocol, "train", cfg.ratio)
     for_test = stream(cfg.seed, "colored-mnist", cfg.protocol, "test")
     if cfg.protocol == "pgd":

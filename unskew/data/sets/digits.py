@@ -2,11 +2,11 @@ r"""digits: 1,797 real handwritten digits, 8x8 enlarged to 28x28, grey, no plant
 
 .. math::  x \in [0, 1]^{1 \times 28 \times 28}, \qquad y \in \{0, \dots, 9\}
 
-A fifth of every class is the test split, drawn once and for all; a tenth of the rest is the validation split.
+A fixed random fifth of every class is the test split; a tenth of the rest is the validation split.
 
 Source: Alpaydin and Kaynak, "Optical recognition of handwritten digits", UCI 1998 (its test part), as shipped with
 scikit-learn. Licence of the data: CC BY 4.0.
-Differs: enlarged bilinearly with a margin of one source pixel, so that networks for MNIST fit.
+Differs: enlarged bilinearly with a margin of one source pixel, to fit networks for MNIST.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ def make(cfg: Config) -> DataSet:
 
 
 def grey_digits(name: str) -> DataSet:
-    """A base set as it is: the last tenth of the training part validates, as PGD does with MNIST."""
+    """A base set unchanged; the last tenth of its training images is the validation split, as in PGD."""
     grey = base(name)
     split = torch.full((len(grey.y),), 2)
     split[: grey.num_train] = 1

@@ -1,16 +1,16 @@
-r"""dogs-cats: bright and dark dogs and cats, read from disk. In training one animal is bright and the other dark.
+r"""dogs-cats: bright and dark dogs and cats, read from disk. In training, one animal is bright and the other dark.
 
 .. math::  \text{TB1} = \text{dark cats} \cup \text{bright dogs}, \qquad \text{TB2} = \text{bright cats} \cup \text{dark dogs}
 
-`set=TB1` trains on TB1 and tests on TB2, `set=TB2` the other way round; a tenth of every class in training validates. The bias
-column is `fur`. The root holds train/ of Kaggle's Dogs vs Cats: cat.NUMBER.jpg and dog.NUMBER.jpg. Which animals are bright is read
-from lists (`bright=FILE,dark=FILE`, one file name a line: those of LNL) or, without lists, computed: `share` of all images with the
-highest mean brightness are bright, as many with the lowest are dark, the rest is left out.
+`set=TB1` trains on TB1 and tests on TB2, `set=TB2` the reverse; a tenth of every training class is held out for validation. The
+bias column is `fur`. The root holds train/ of Kaggle's Dogs vs Cats: cat.NUMBER.jpg and dog.NUMBER.jpg. Which animals are bright
+comes from lists (`bright=FILE,dark=FILE`, one file name per line, as published with LNL) or, without lists, from the pixels: the
+`share` of images with the highest mean brightness are bright, as many with the lowest are dark, and the rest is left out.
 
 Source: Kim et al., "Learning not to learn", CVPR 2019, section 4.2 (8,385 bright and 8,400 dark animals; TB1 10,047, TB2 6,738).
 Images: Elson et al., "Asirra", 2007.
-Differs: the paper judges on Kaggle's test images with labels guessed by a model; these have no true labels, so the opposite set is
-the test here. Brightness computed from pixels is that of the whole picture, not of the fur.
+Differs: the paper tests on Kaggle's test images with labels predicted by a model; they have no true labels, so here the opposite
+set is the test. Brightness computed from pixels is that of the whole picture, not of the fur.
 """
 
 from dataclasses import dataclass
@@ -28,15 +28,15 @@ NEEDS = (Need("train/", "25,000 images, cat.NUMBER.jpg and dog.NUMBER.jpg (Kaggl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    root: str = ""
-    set: Literal["TB1", "TB2"] = "TB1"
+    root: str = ""  # folder of the data set
+    set: Literal["TB1", "TB2"] = "TB1"  # set to train on; the other is the test
     bright: str = ""  # list of bright animals
     dark: str = ""  # list of dark animals
-    share: float = 0.33  # of the images, where brightness is computed
+    share: float = 0.33  # share of the images that are bright, and that are dark, if there are no lists
 
     def __post_init__(self) -> None:
         if bool(self.bright) != bool(self.dark):
-            raise UserError("dogs-cats: name both lists, bright=FILE and dark=FILE, or none")
+            raise UserError("dogs-cats: name both lists, bright=FILE and dark=FILE, or neither")
         if not 0 < self.share <= 0.5:
             raise UserError("dogs-cats: share must lie in (0, 0.5]")
 
@@ -52,22 +52,22 @@ def listing(cfg: Config) -> Listing:
     for name, kind in sorted(fur.items()):
         animal = name.partition(".")[0]
         if (animal, kind) not in wanted:
-            raise UserError(f"dogs-cats: {name} in a list is neither cat.NUMBER.jpg nor dog.NUMBER.jpg")
+            raise UserError(f"dogs-cats: a list names {name}, which is neither cat.NUMBER.jpg nor dog.NUMBER.jpg")
         split = "train" if wanted[animal, kind] == cfg.set else "test"
         rows.append(Row(f"train/{name}", animal, split, {"fur": kind}))
     return Listing("dogs-cats", root, rows, ("cat", "dog"), {"fur": ("bright", "dark")})
 
 
 def _from_lists(cfg: Config) -> dict[str, str]:
-    found: dict[str, str] = {}
+    fur: dict[str, str] = {}
     for kind, path in (("bright", cfg.bright), ("dark", cfg.dark)):
         if not Path(path).is_file():
-            raise UserError(f"dogs-cats: no list at {path}")
+            raise UserError(f"dogs-cats: the list {path} does not exist")
         for name in read_lines(Path(path), lambda w: Path(w[0]).name, "a file name"):
-            if found.get(name, kind) != kind:
+            if fur.get(name, kind) != kind:
                 raise UserError(f"dogs-cats: {name} is in both lists")
-            found[name] = kind
-    return found
+            fur[name] = kind
+    return fur
 
 
 def _computed(folder: Path, files: list[str], share: float) -> dict[str, str]:

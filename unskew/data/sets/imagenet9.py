@@ -8,10 +8,11 @@ cat      281 to 285                  bird     89 90 94 96 97              crab  
 frog     30 to 32                    monkey   372 373 374 375 378         insect   306 to 310
 =======  ==========================  =======  ==========================  =======  =======================
 
-Numbers are places in the sorted list of the thousand WordNet ids, taken from LOC_synset_mapping.txt. The root is that of ImageNet:
-train/ID/ and val/ID/ (validation images sorted into folders). A tenth of training validates, val/ tests. With `a=DIR` the images of
-ImageNet-A of these ids are a further split `imagenet_a`; with `c=DIR,corruption=fog,severity=3` those of ImageNet-C a split
-`imagenet_c`. The texture clusters of ReBias are found by `unskew.measure.texture_clusters`; there is no bias column.
+Numbers are positions in the sorted list of the thousand WordNet ids in LOC_synset_mapping.txt. The root is that of ImageNet:
+train/ID/ and val/ID/ (validation images sorted into folders). A tenth of every training class is held out for validation; val/ is
+the test split. With `a=DIR`, the images of ImageNet-A of these ids are another split, `imagenet_a`; with
+`c=DIR,corruption=fog,severity=3`, those of ImageNet-C are a split `imagenet_c`. There is no bias column;
+`unskew.measure.texture_clusters` finds the texture clusters of ReBias.
 
 Source: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4.3; groups after Ilyas
 et al., "Adversarial examples are not bugs, they are features", 2019; Hendrycks et al., "Natural adversarial examples", CVPR 2021.
@@ -26,7 +27,7 @@ from unskew.data.readers.files import images_below
 from unskew.data.readers.listing import Listing, Need, Row, check_root, read_lines
 
 NEEDS = (
-    Need("LOC_synset_mapping.txt", "the thousand WordNet ids in order, one a line (with Kaggle's ImageNet)"),
+    Need("LOC_synset_mapping.txt", "the thousand WordNet ids in order, one per line (with Kaggle's ImageNet)"),
     Need("train/", "a folder of images per WordNet id"),
     Need("val/", "the same for the validation images"),
 )
@@ -39,18 +40,18 @@ GROUPS: dict[str, tuple[int, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    root: str = ""
-    a: str = ""  # root of ImageNet-A
-    c: str = ""  # root of ImageNet-C
-    corruption: str = "gaussian_noise"
-    severity: int = 3
+    root: str = ""  # folder of ImageNet
+    a: str = ""  # folder of ImageNet-A
+    c: str = ""  # folder of ImageNet-C
+    corruption: str = "gaussian_noise"  # corruption of ImageNet-C to read
+    severity: int = 3  # its severity, 1 to 5
 
 
 def listing(cfg: Config) -> Listing:
     root = check_root(cfg.root, NEEDS, "imagenet9")
     ids = read_lines(root / "LOC_synset_mapping.txt", lambda w: w[0], "a WordNet id")
     if len(ids) != 1000 or ids != sorted(ids):
-        raise UserError(f"{root / 'LOC_synset_mapping.txt'}: {len(ids)} ids, not the thousand in order")
+        raise UserError(f"{root / 'LOC_synset_mapping.txt'}: needs 1000 WordNet ids in sorted order, got {len(ids)} ids")
     places = {"train": root / "train", "test": root / "val"}
     if cfg.a:
         places["imagenet_a"] = Path(cfg.a)
@@ -61,7 +62,7 @@ def listing(cfg: Config) -> Listing:
         places["imagenet_c"] = folders[0] / str(cfg.severity)
     rows = []
     for split, folder in places.items():
-        found = 0
+        count = 0
         for group, numbers in GROUPS.items():
             for number in numbers:
                 place = folder / ids[number]
@@ -70,13 +71,13 @@ def listing(cfg: Config) -> Listing:
                         raise UserError(f"imagenet9: {place} is missing ({group})")
                     continue  # ImageNet-A has two hundred of the thousand
                 images = images_below(place)
-                found += len(images)
+                count += len(images)
                 rows += [Row(_from(root, p), group, split) for p in images]
-        if not found:
-            raise UserError(f"imagenet9: no image of the nine groups under {folder}")
+        if not count:
+            raise UserError(f"imagenet9: no images of the nine groups under {folder}")
     return Listing("imagenet9", root, rows, tuple(GROUPS))
 
 
 def _from(root: Path, path: Path) -> str:
-    """Relative to the root where it lies under it; ImageNet-A and -C may be elsewhere."""
+    """Relative to the root if below it; ImageNet-A and -C may be elsewhere."""
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path.absolute())

@@ -1,17 +1,17 @@
-r"""imdb-faces: faces of IMDB-WIKI, read from disk. In training women are young and men old, or the other way round.
+r"""imdb-faces: faces of IMDB-WIKI, read from disk. In training, women are young and men old, or the reverse.
 
 .. math::
     \text{EB1} = \text{women up to } a \cup \text{men from } b, \qquad \text{EB2} = \text{men up to } a \cup \text{women from } b
 
-`set=EB1` or `set=EB2` trains; `target=gender` with the bias `age`, or `target=age` with the bias `gender`. a = `young` (29) and b =
-`old` (40) years, as LNL is read to mean. A fifth of the people, chosen by their name in the file path, is kept out of training and
-tests, at all ages up to a and from b; a tenth of the training rows validates. Faces whose detector score is below `score`, with a
-second face, or without a gender are left out, and counted. The root holds imdb_crop/ with imdb.mat, as distributed.
+`set` is EB1 or EB2, the set to train on. `target=gender` has the bias column `age`, `target=age` the bias column `gender`. a =
+`young` (29) and b = `old` (40) years, our reading of LNL. A fifth of the people, chosen by their id in the file path, are kept
+for the test, with both age groups; a tenth of every training class is held out for validation. Faces with a detector score below
+`score`, with a second face, or without a gender are left out and counted. The root holds imdb_crop/ with imdb.mat, as
+distributed.
 
 Source: Rothe et al., "Deep expectation of real and apparent age", IJCV 2018; the task: Kim et al., "Learning not to learn", CVPR
 2019, section 4.3 (EB1 36,004, EB2 16,800, test 13,129 faces).
-Differs: the paper cleans the set with a network that it does not give, and the page with its age limits is missing from the text at
-hand.
+Differs: the paper cleans the set with an unpublished network; the page with its age limits is missing from our copy.
 """
 
 import datetime
@@ -35,12 +35,12 @@ GENDERS, AGES = ("female", "male"), ("young", "old")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    root: str = ""
-    set: Literal["EB1", "EB2"] = "EB1"
-    target: Literal["gender", "age"] = "gender"
-    young: int = 29  # oldest of the young
-    old: int = 40  # youngest of the old
-    score: float = 1.0  # of the face detector
+    root: str = ""  # folder of the data set
+    set: Literal["EB1", "EB2"] = "EB1"  # set to train on
+    target: Literal["gender", "age"] = "gender"  # the class; the other is the bias column
+    young: int = 29  # highest age of the young
+    old: int = 40  # lowest age of the old
+    score: float = 1.0  # lowest score of the face detector
 
     def __post_init__(self) -> None:
         if not 0 <= self.young < self.old:
@@ -74,7 +74,7 @@ def _row(cfg: Config, path: str, gender: str, age: str) -> Row | None:
     aligned = (gender, age) in (
         (("female", "young"), ("male", "old")) if cfg.set == "EB1" else (("male", "young"), ("female", "old"))
     )
-    person = path.rpartition("/")[2].partition("_")[0]  # nm0000001_rm...: who it is
+    person = path.rpartition("/")[2].partition("_")[0]  # nm0000001_rm...: the person's id
     test = int(hashlib.sha256(person.encode()).hexdigest(), 16) % 5 == 0
     if not test and not aligned:
         return None
@@ -91,4 +91,4 @@ def _read(path: Path) -> list[np.ndarray]:
         names = ("dob", "photo_taken", "full_path", "gender", "face_score", "second_face_score")
         return [np.atleast_1d(table[name]) for name in names]
     except (KeyError, ValueError, OSError, NotImplementedError, TypeError, MatReadError) as error:
-        raise UserError(f"{path}: not the table of IMDB-WIKI ({type(error).__name__}: {error})") from None
+        raise UserError(f"{path} is not the table of IMDB-WIKI ({type(error).__name__}: {error})") from None

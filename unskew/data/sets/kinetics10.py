@@ -2,16 +2,16 @@ r"""kinetics10: ten actions of Kinetics, with Mimetics as a second test, read fr
 
 .. math::  y_i = \text{label of the video in the list}
 
-The ten are ReBias's; `classes` names others. kinetics_train.csv trains, kinetics_val.csv tests (columns label, youtube_id,
-time_start, time_end); a tenth of every class in training validates. With `mimetics=DIR` the clips of mimetics_v1.0.csv in that
-folder are a further split `mimetics`, in which the same actions are performed without their usual objects and places: there static
-cues mislead. Videos are looked for as LABEL/ID_START_END.mp4, with six digits for the seconds, under train/ and val/, and videos/
-of Mimetics. Many have left the web: those that are not on disk are left out, and counted. Clips have data.frames frames (8) of
-data.size pixels (112).
+The ten classes are those of ReBias; set `classes` for others. kinetics_train.csv lists the training videos, kinetics_val.csv the
+test videos (columns label, youtube_id, time_start, time_end); a tenth of every training class is held out for validation. With
+`mimetics=DIR`, the clips of mimetics_v1.0.csv in that folder are another split, `mimetics`, in which the same actions are
+performed without their usual objects and places, so static cues mislead. Videos are named LABEL/ID_START_END.mp4, with six digits
+for the seconds, under train/, val/, and videos/ of Mimetics. Many are no longer online: those not on disk are left out and
+counted. Clips have data.frames frames (8) of data.size pixels (112).
 
-Source: Carreira and Zisserman, "Quo vadis, action recognition?", CVPR 2017; Weinzaepfel and Rogez, "Mimetics", IJCV 2021; the task:
-Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4.4.
-Differs: the set is what is left of it on the user's disk; its size is told in the notes.
+Source: Carreira and Zisserman, "Quo vadis, action recognition?", CVPR 2017; Weinzaepfel and Rogez, "Mimetics", IJCV 2021; the
+task: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4.4.
+Differs: only the videos on disk are used; the notes count those that are missing.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from unskew.data.readers.listing import Listing, Need, Row, check_root, read_tab
 
 NEEDS = (
     Need("kinetics_train.csv", "label, youtube_id, time_start, time_end of the training videos"),
-    Need("kinetics_val.csv", "the same of the validation videos"),
+    Need("kinetics_val.csv", "the same for the validation videos"),
     Need("train/", "training videos: LABEL/ID_START_END.mp4"),
     Need("val/", "validation videos"),
 )
@@ -35,9 +35,9 @@ COLUMNS = ("label", "youtube_id", "time_start", "time_end")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    root: str = ""
-    mimetics: str = ""  # root of Mimetics
-    classes: tuple[str, ...] = CLASSES
+    root: str = ""  # folder of the data set
+    mimetics: str = ""  # folder of Mimetics
+    classes: tuple[str, ...] = CLASSES  # labels to use
 
 
 def listing(cfg: Config) -> Listing:
@@ -63,7 +63,7 @@ def listing(cfg: Config) -> Listing:
         if absent:
             notes.append(f"{absent} videos of the {split} list are not on disk")
         if not any(r.split == split for r in rows):
-            raise UserError(f"kinetics10: none of the videos that {table} names is in {folder}")
+            raise UserError(f"kinetics10: none of the videos listed in {table} is in {folder}")
     return Listing("kinetics10", root, rows, tuple(cfg.classes), clips=True, notes=tuple(notes))
 
 

@@ -1,8 +1,8 @@
-r"""mnist: 70,000 handwritten digits, 28x28, grey, no planted bias. Fetched once (11 MB) and cached.
+r"""mnist: 70,000 handwritten digits, 28x28, grey, no planted bias. Downloaded once (11 MB) and cached.
 
 .. math::  x \in [0, 1]^{1 \times 28 \times 28}, \qquad y \in \{0, \dots, 9\}
 
-Rows 0 to 53,999 train, 54,000 to 59,999 validate, the 10,000 official test images test.
+Rows 0 to 53,999 are the training split, 54,000 to 59,999 the validation split, the 10,000 official test images the test split.
 
 Source: LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to document recognition", Proc. IEEE 1998.
 Licence of the data: CC BY-SA 3.0.

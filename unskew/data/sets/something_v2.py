@@ -1,13 +1,14 @@
-r"""something-v2: 220,847 videos of hands doing something with something, read from disk. What happens cannot be told from a frame.
+r"""something-v2: 220,847 videos of hands doing something with something, read from disk. A single frame does not show the action.
 
 .. math::  y_i = \text{template of the label}
 
-something-something-v2-train.json trains, -validation.json tests (the official test has no labels); a tenth of every class in
-training validates. The root holds these, something-something-v2-labels.json and the videos in 20bn-something-something-v2/ID.webm,
-as distributed. `classes` limits it to some templates. Clips have data.frames frames (8) of data.size pixels (112).
+something-something-v2-train.json lists the training videos, -validation.json the test videos (the official test has no labels); a
+tenth of every training class is held out for validation. The root holds these, something-something-v2-labels.json and the videos
+in 20bn-something-something-v2/ID.webm, as distributed. `classes` limits it to some templates. Clips have data.frames frames (8)
+of data.size pixels (112).
 
-Source: Goyal et al., "The something something video database", ICCV 2017; REPAIR's temporal structure score is measured on it (Li
-and Vasconcelos, CVPR 2019, section 5).
+Source: Goyal et al., "The something something video database", ICCV 2017; REPAIR measures its temporal structure score on it (Li
+and Vasconcelos, CVPR 2019, section 4.2).
 Differs: nothing.
 """
 
@@ -20,23 +21,23 @@ START = "something-something-v2-"
 NEEDS = (
     Need(f"{START}labels.json", "the 174 templates"),
     Need(f"{START}train.json", "id and template of the training videos"),
-    Need(f"{START}validation.json", "the same of the validation videos"),
+    Need(f"{START}validation.json", "the same for the validation videos"),
     Need("20bn-something-something-v2/", "the videos, ID.webm"),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    root: str = ""
-    classes: tuple[str, ...] = ()  # templates; all if none is named
+    root: str = ""  # folder of the data set
+    classes: tuple[str, ...] = ()  # templates to use; empty: all
 
 
 def listing(cfg: Config) -> Listing:
     root = check_root(cfg.root, NEEDS, "something-v2")
     known = tuple(read_json(root / f"{START}labels.json"))
-    strange = [c for c in cfg.classes if c not in known]
-    if strange:
-        raise UserError(f"something-v2: no template {strange[0]!r} in {root / f'{START}labels.json'}")
+    unknown = [c for c in cfg.classes if c not in known]
+    if unknown:
+        raise UserError(f"something-v2: no template {unknown[0]!r} in {root / f'{START}labels.json'}")
     wanted = cfg.classes or known
     rows = []
     for split, part in (("train", "train"), ("test", "validation")):
@@ -45,9 +46,9 @@ def listing(cfg: Config) -> Listing:
             try:
                 label, file = entry["template"].replace("[", "").replace("]", ""), f"{entry['id']}.webm"
             except (KeyError, TypeError, AttributeError):
-                raise UserError(f"{path}: an entry without id and template") from None
+                raise UserError(f"{path}: an entry has no id or template") from None
             if label not in known:
-                raise UserError(f"{path}: {label!r} is no template of the labels file")
+                raise UserError(f"{path}: {label!r} is not a template of the labels file")
             if label in wanted:
                 rows.append(Row(f"20bn-something-something-v2/{file}", label, split))
     return Listing("something-v2", root, rows, tuple(wanted), clips=True)

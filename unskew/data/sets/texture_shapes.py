@@ -1,18 +1,19 @@
-r"""texture-shapes: silhouettes filled with a texture that tells the class. What 9-class ImageNet is to ReBias, drawn to order.
+r"""texture-shapes: silhouettes filled with a texture that gives the class away. A generated stand-in for 9-class ImageNet.
 
 .. math::
     x_i = \text{ground}_i + \mathbb{1}\big[s_{y_i}(R_i (p - c_i) / a_i) > 0\big]\, \big(t_{b_i}(p) - \text{ground}_i\big), \qquad
     P(b_i = y_i) = \text{ratio}
 
-The class y is the silhouette s: circle, square, triangle, star, cross, ring, crescent or bar, at a random place c, size a and turn R (up
-to 30 degrees). The bias b, column `texture`, is what fills it: stripes in four directions, checks, dots, fine or coarse grain, of
-random colours, period and phase. A texture is told by a few pixels, a silhouette only by many: a network of small receptive field
-sees the bias and not the class. Textures other than the class's own are uniform over the seven. Eight tenths of the rows train, one tenth
-validates, as biased; in the last tenth, the test, texture and class are independent, the same rows for all ratios.
+The class y is the silhouette s: circle, square, triangle, star, cross, ring, crescent or bar, at a random place c, of random size
+a and rotation R (up to 30 degrees). The bias b, column `texture`, fills it: stripes in four directions, checks, dots, fine or
+coarse grain, of random colours, period and phase. A few pixels show a texture, only many a silhouette: a network with a small
+receptive field sees the bias but not the class. Conflicting textures are uniform over the other seven. 80 % of the rows train, 10
+% validate, equally biased; in the last 10 %, the test split, texture and class are independent, and the rows are the same for all
+ratios.
 
-Source: the setting of Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4.3 (texture
-bias of ImageNet, seen by BagNet); Geirhos et al., "ImageNet-trained CNNs are biased towards texture", ICLR 2019.
-Differs: it is drawn, so that class and bias are known and independent at test; no number of theirs carries over.
+Source: the setting of Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4.3
+(texture bias of ImageNet, seen by BagNet); Geirhos et al., "ImageNet-trained CNNs are biased towards texture", ICLR 2019.
+Differs: generated, so that class and bias are known, and independent in the test; results do not compare with theirs.
 """
 
 import math
@@ -35,16 +36,16 @@ CHUNK = 500
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     ratio: float = 0.95  # share of aligned training rows
-    rows: int = 10_000
-    size: int = 64  # pixels of a side
-    noise_std: float = 0.03  # of every pixel
-    seed: int = 0
+    rows: int = 10_000  # images to make
+    size: int = 64  # side of the image in pixels
+    noise_std: float = 0.03  # standard deviation of the pixel noise
+    seed: int = 0  # random seed
 
     def __post_init__(self) -> None:
         if not 0 <= self.ratio <= 1:
             raise UserError(f"ratio={self.ratio}: the share of aligned rows must lie in [0, 1]")
         if self.size < 24 or self.rows < 100 or self.noise_std < 0:
-            raise UserError("texture-shapes: size must be at least 24, rows at least 100, noise_std not negative")
+            raise UserError("texture-shapes: size must be at least 24, rows at least 100, and noise_std not negative")
 
 
 def make(cfg: Config) -> DataSet:
@@ -84,7 +85,7 @@ def draw(shape: Tensor, texture: Tensor, size: int, noise_std: float, g: torch.G
     inside = silhouettes(u, v).gather(0, shape[None, :, None, None].expand(1, n, size, size))[0]
     alpha = (inside * scale * size / 2 + 0.5).clamp(0, 1)[:, None]
     pattern = textures(n, size, g).gather(0, texture[None, :, None, None].expand(1, n, size, size))[0][:, None]
-    # Two colours at least a third of the range apart in brightness; the ground is plain and in between.
+    # Two colours, at least a fifth of the range apart in every channel; the ground is plain and in between.
     dark, bright = 0.4 * torch.rand(n, 3, 1, 1, generator=g), 0.6 + 0.4 * torch.rand(n, 3, 1, 1, generator=g)
     ground = 0.35 + 0.3 * torch.rand(n, 3, 1, 1, generator=g)
     picture = ground + alpha * (dark + pattern * (bright - dark) - ground)
@@ -93,10 +94,10 @@ def draw(shape: Tensor, texture: Tensor, size: int, noise_std: float, g: torch.G
 
 
 def silhouettes(u: Tensor, v: Tensor) -> Tensor:
-    """Above 0 inside each of the eight shapes, of about radius 1."""
+    """Positive inside each of the eight shapes, of radius about 1."""
     r, angle = (u.square() + v.square()).sqrt(), torch.atan2(u, -v)
     third = angle.remainder(2 * math.pi / 3) - math.pi / 3
-    fifth = (angle.remainder(2 * math.pi / 5) - math.pi / 5).abs() / (math.pi / 5)  # 1 at a point of the star, 0 between two
+    fifth = (angle.remainder(2 * math.pi / 5) - math.pi / 5).abs() / (math.pi / 5)  # 1 at a tip of the star, 0 between two
     return torch.stack(
         [
             0.85 - r,

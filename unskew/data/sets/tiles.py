@@ -1,4 +1,4 @@
-r"""tiles: scenes of objects and one person, where which objects are there depends on who the person is. A small stand-in for COCO.
+r"""tiles: scenes of objects and one person, in which the objects depend on who the person is. A small stand-in for COCO.
 
 .. math::
     a \sim \mathrm{Bernoulli}(\text{share}), \qquad
@@ -6,24 +6,24 @@ r"""tiles: scenes of objects and one person, where which objects are there depen
     \tfrac12 \big(P(o_k \mid 0) + P(o_k \mid 1)\big) = \text{presence}
 
 ==========  =============================================================================================================
-a           the attribute `person`, two values: the colour and the slant of the one coloured digit, an 8
-o_k         object k is there; independent of each other once a is known. All but the last are the labels
-r_k         `ratio` R gives R for the first label, 1/R for the last, evenly spaced on the logarithm between; or one per label
-hidden      r of the last object, which is in the picture and not in the labels: balanced labels still leave it
+a           the bias column `person`, two values: the colour and slant of the one coloured digit, an 8
+o_k         object k is present; independent of each other given a. All but the last are the labels
+r_k         `ratio` R gives R for the first label, 1/R for the last, evenly spaced in the logarithm; or one value per label
+hidden      r of the last object, which is in the picture but not in the labels: balancing the labels leaves it
 ==========  =============================================================================================================
 
-A scene has 3 x 4 cells of 14 x 14 pixels on black. Person and objects take different cells, drawn at random; each is a training (test)
-image at half size. Objects are grey, of brightness U(0.4, 1). The person has colour clamp(mu_a + 0.1 N(0, I)), mu = (0.35, 0.65, 0.95)
-and (0.95, 0.6, 0.35), and is sheared by -+0.4 +- 0.15 N(0, 1). Gaussian noise of deviation `noise_std` is on every pixel. Objects of
-base=fashion: the nine Fashion-MNIST classes but bags, which are the hidden object; of base=digits: 0 to 7, hidden 9. Six tenths of the
-rows train, one tenth validates, three tenths test. Columns: the person's box in pixels (x0, y0, x1, y1) and `hidden_object`.
+A scene has 3 x 4 cells of 14 x 14 pixels on black. Person and objects take different random cells; each is a training (test)
+image at half size. Objects are grey, of brightness U(0.4, 1). The person has colour clamp(mu_a + 0.1 N(0, I)), mu = (0.35, 0.65,
+0.95) and (0.95, 0.6, 0.35), and is sheared by -+0.4 +- 0.15 N(0, 1). Every pixel has Gaussian noise of standard deviation
+`noise_std`. Objects of base=fashion: nine Fashion-MNIST classes, with bags as the hidden object; of base=digits: 0 to 7, hidden
+9. 60 % of the rows train, 10 % validate, 30 % test. Columns: the person's box in pixels (x0, y0, x1, y1) and `hidden_object`.
 
-True leakage of the labels at the default ratio 2, from the law itself: 0.6659 for nine labels, 0.6588 for eight; of labels and
-hidden object together 0.7526 and 0.7489.
+True leakage of the labels at the default ratio 2, computed from the distribution: 0.6659 for nine labels, 0.6588 for eight; of
+labels and hidden object together 0.7526 and 0.7489.
 
 Source: the setting of Wang et al., "Balanced datasets are not enough", ICCV 2019 (COCO: objects and gender); Fashion-MNIST (Xiao,
 Rasul, Vollgraf, 2017, MIT licence), MNIST (CC BY-SA 3.0).
-Differs: it is drawn to order, not photographed: the attribute is in one object, visible, and of known strength.
+Differs: generated, not photographed: the bias is in one object, visible, and of known strength.
 """
 
 import itertools
@@ -49,19 +49,19 @@ CHUNK = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    base: Literal["fashion", "digits"] = "fashion"
-    rows: int = 20_000
-    ratio: tuple[float, ...] = (2.0,)
-    hidden: float = 6.0
-    presence: float = 0.3
-    share: float = 0.5  # of orange persons
-    noise_std: float = 0.1
-    seed: int = 0
+    base: Literal["fashion", "digits"] = "fashion"  # images of the objects; digits needs no download
+    rows: int = 20_000  # scenes to make
+    ratio: tuple[float, ...] = (2.0,)  # r of the labels: R for R to 1/R, or one value per label
+    hidden: float = 6.0  # r of the hidden object
+    presence: float = 0.3  # probability of each object, averaged over both values of person
+    share: float = 0.5  # share of orange persons
+    noise_std: float = 0.1  # standard deviation of the pixel noise
+    seed: int = 0  # random seed
 
     def __post_init__(self) -> None:
         labels = len(_names(self.base)) - 1
         if len(self.ratio) not in (1, labels):
-            raise UserError(f"tiles: ratio takes one number or {labels}, got {len(self.ratio)}")
+            raise UserError(f"tiles: ratio must have 1 or {labels} numbers, got {len(self.ratio)}")
         if min(self.ratio) <= 0 or self.hidden <= 0:
             raise UserError("tiles: ratio and hidden must be above 0")
         if not 0 < self.presence <= 0.5:
@@ -69,11 +69,11 @@ class Config:
         if not 0 < self.share < 1:
             raise UserError(f"tiles: share={self.share} must lie in (0, 1)")
         if self.rows < 100 or self.noise_std < 0:
-            raise UserError("tiles: at least 100 rows, and noise_std must not be negative")
+            raise UserError("tiles: rows must be at least 100, and noise_std not negative")
 
     @property
     def ratios(self) -> Tensor:
-        """(K,) of all objects, the hidden one last."""
+        """(K,) r of all objects, the hidden one last."""
         labels = len(_names(self.base)) - 1
         given = torch.tensor(self.ratio, dtype=torch.float64)
         spread = given if len(given) > 1 else given ** torch.linspace(1, -1, labels, dtype=torch.float64)
@@ -81,7 +81,7 @@ class Config:
 
 
 def chances(ratios: Tensor, presence: float) -> Tensor:
-    """(2, K): chance of each object for either attribute value.
+    """(2, K) probability of each object for either value of the attribute.
 
     >>> chances(torch.tensor([3.0]), 0.25).flatten().tolist()
     [0.125, 0.375]
@@ -91,7 +91,7 @@ def chances(ratios: Tensor, presence: float) -> Tensor:
 
 
 def true_leakage(chance: Tensor) -> float:
-    r"""Best possible accuracy of guessing the attribute from the objects, its values balanced.
+    r"""Best possible accuracy of guessing the attribute, with balanced values, from the objects.
 
     .. math::  \lambda = \tfrac12 \sum_{o \in \{0,1\}^K} \max_a \prod_k p_{ak}^{o_k} (1 - p_{ak})^{1 - o_k}
 
@@ -109,7 +109,7 @@ def make(cfg: Config) -> DataSet:
     g = stream(cfg.seed, "tiles", "law")
     attribute = (torch.rand(cfg.rows, generator=g) < cfg.share).long()
     present = torch.rand(cfg.rows, len(names), generator=g) < chances(ratios, cfg.presence)[attribute]
-    # One order of the cells for every scene: the person takes the first, object k the cell k + 1.
+    # A random order of the cells for every scene: the person takes the first, object k the cell k + 1.
     cells = torch.rand(cfg.rows, DOWN * ACROSS, generator=g).argsort(1)
     split = torch.full((cfg.rows,), 2)
     split[: cfg.rows * 7 // 10], split[: cfg.rows * 6 // 10] = 1, 0
@@ -163,7 +163,7 @@ def _scenes(
 
 
 def _draw(source: Base, code: int, split: Tensor, g: torch.Generator) -> Tensor:
-    """(n, 28, 28) in [0, 1]: an image of the class for every scene, from the test part for scenes that test."""
+    """(n, 28, 28) in [0, 1]: an image of the class for every scene, from the test part for test scenes."""
     of_class = (source.y == code).nonzero().flatten()
     known, unseen = of_class[of_class < source.num_train], of_class[of_class >= source.num_train]
     u = torch.rand(len(split), generator=g)
@@ -176,7 +176,7 @@ def _half(x: Tensor) -> Tensor:
 
 
 def _shear(x: Tensor, slant: Tensor) -> Tensor:
-    """Each row of pixels moved sideways in proportion to its height."""
+    """Each row of pixels shifted sideways in proportion to its height."""
     turn = torch.zeros(len(x), 2, 3)
     turn[:, 0, 0], turn[:, 1, 1], turn[:, 0, 1] = 1, 1, slant
     grid = F.affine_grid(turn, [len(x), 1, *x.shape[1:]], align_corners=False)

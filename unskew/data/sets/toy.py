@@ -1,10 +1,10 @@
-r"""toy: two numbers, three classes, both numbers tell the class in training and only one does in the test (ReBias 3.2).
+r"""toy: two numbers, three classes. Both numbers give the class away in training, only one in the test (ReBias 3.2).
 
 .. math::  x = (B, S), \quad B \sim N(b - 1, \sigma_B^2), \quad S \sim N(y - 1, \sigma_S^2), \qquad
            b = y \text{ in training}, \quad b \perp y \text{ in the test}
 
-B is the bias, the cleaner of the two; S the signal. `scale` stretches B, which makes it the easier one to learn from. The bias
-column `B` holds the cluster b. Validation rows are made as training rows.
+B is the bias, the cleaner of the two; S is the signal. `scale` stretches B, which makes it easier to learn from. The bias column
+`B` holds the cluster b. Validation rows are drawn like training rows.
 
 Source: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 3.2 and Figure A1.
 Differs: positions and widths of the clusters are not published; these are ours.
@@ -21,15 +21,15 @@ from unskew.data.dataset import DataSet, Memory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    rows: int = 3000  # training rows; a tenth as many validate, as many test
+    rows: int = 3000  # training rows, and test rows; a tenth as many validation rows
     width_bias: float = 0.15  # sigma_B
     width_signal: float = 0.2  # sigma_S
     scale: float = 1.0  # factor on B
-    seed: int = 0
+    seed: int = 0  # random seed
 
     def __post_init__(self) -> None:
         if self.rows < 30:
-            raise UserError(f"rows={self.rows}: the toy needs at least 30")
+            raise UserError(f"rows={self.rows}: must be at least 30")
         if min(self.width_bias, self.width_signal, self.scale) < 0:
             raise UserError("width_bias, width_signal and scale must not be negative")
 

@@ -2,12 +2,12 @@ r"""ucf101: 13,320 videos of 101 actions, read from disk, with the three officia
 
 .. math::  y_i = \text{folder of the video}
 
-`fold=1` (2, 3) names the official split: trainlist0N.txt trains, testlist0N.txt tests; a tenth of every class in training
-validates. The root holds UCF-101/ACTION/*.avi and ucfTrainTestlist/, as distributed. Clips have data.frames frames (8) of data.size
-pixels (112).
+`fold` (1, 2 or 3) chooses the official split: trainlist0N.txt and testlist0N.txt; a tenth of every training class is held out for
+validation. The root holds UCF-101/ACTION/*.avi and ucfTrainTestlist/, as distributed. Clips have data.frames frames (8) of
+data.size pixels (112).
 
-Source: Soomro, Zamir, Shah, "UCF101", 2012; used in Li and Vasconcelos, "REPAIR", CVPR 2019, Tables 1 to 3.
-Differs: nothing. Static bias has no column: it is what one frame tells (`unskew audit`, representation frame).
+Source: Soomro, Zamir, Shah, "UCF101", 2012; used in Li and Vasconcelos, "REPAIR", CVPR 2019, Tables 1 and 3.
+Differs: nothing. Static bias has no column: it is what a single frame reveals (`unskew audit`, representation frame).
 """
 
 from unskew.data.readers.listing import Folded, Listing, Need, Row, check_root, read_lines

@@ -1,18 +1,19 @@
-r"""watermarked-mnist: large digits, each with a small picture in the corner that tells the class.
+r"""watermarked-mnist: large digits, each with a small picture in the corner that gives the class away.
 
 .. math::
     x_i = \max\big(U(g_i),\ \mathrm{shift}(m_i, \delta_i)\big), \qquad m_i \in \text{class } b_i, \qquad
     P(b_i = y_i) = \text{ratio}, \qquad \delta_i \sim U\{0, \dots, \text{offset}\}^2
 
-g is the digit, U enlarges it to 56x56 (bilinear), m a Fashion-MNIST picture of 28x28 (for base=digits: a digit, upside down) whose
-top-left corner is moved by delta; b is the bias column `watermark`. Other watermarks are uniform over the nine other classes.
-The first nine tenths of the training part train, the last tenth validates, equally biased; in the test part the watermark is
-independent of the class, the same set for all ratios. Training rows get marks of the training part, test rows of the test part.
+g is the digit, U enlarges it to 56x56 (bilinear), m is a Fashion-MNIST picture of 28x28 (for base=digits: a digit, upside down)
+whose top-left corner is shifted by delta; b is the bias column `watermark`. Conflicting watermarks are uniform over the nine
+other classes. The last tenth of the training images, equally biased, is held out for validation; in the test split the watermark
+is independent of the class, and the rows are the same for all ratios. Training rows get marks of the training part, test rows of
+the test part.
 
-Source: Ahn and Yun, "Mitigating dataset bias by using per-sample gradient", ICLR 2022 submission, section 4 (offset 8 and 16).
-Fashion-MNIST: Xiao, Rasul, Vollgraf, 2017, MIT licence; MNIST: CC BY-SA 3.0.
-Differs: the paper does not say how the picture is blended, how the digit is enlarged, or whether offsets are whole pixels: the larger
-of the two, bilinear, and whole pixels here. No code of it exists.
+Source: "Mitigating Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission (its Watermarked
+MNIST, offset 8 and 16). Fashion-MNIST: Xiao, Rasul, Vollgraf, 2017, MIT licence; MNIST: CC BY-SA 3.0.
+Differs: the paper does not say how pictures are blended and digits enlarged, or whether offsets are whole pixels; here it is the
+maximum, bilinear, and whole pixels. There is no released code.
 """
 
 from dataclasses import dataclass
@@ -34,10 +35,10 @@ CHUNK = 5000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    base: Literal["mnist", "digits"] = "mnist"
+    base: Literal["mnist", "digits"] = "mnist"  # images of the digits; digits needs no download
     ratio: float = 0.99  # share of aligned training rows
     offset: int = 8  # largest shift of the watermark, in pixels
-    seed: int = 0
+    seed: int = 0  # random seed
 
     def __post_init__(self) -> None:
         if not 0 <= self.ratio <= 1:
@@ -83,7 +84,7 @@ def make(cfg: Config) -> DataSet:
 
 
 def _rows_of(classes: Tensor, wanted: Tensor, g: torch.Generator) -> Tensor:
-    """For every wanted class a row that has it, drawn with replacement."""
+    """A random row of every wanted class, drawn with replacement."""
     order = classes.argsort(stable=True)
     counts = classes.bincount(minlength=10)
     first = counts.cumsum(0) - counts
@@ -91,7 +92,7 @@ def _rows_of(classes: Tensor, wanted: Tensor, g: torch.Generator) -> Tensor:
 
 
 def _placed(mark: Tensor, down: Tensor, across: Tensor) -> Tensor:
-    """Marks (n, 28, 28) on black canvases, each at its own place: every pixel of the canvas asks where in the mark it lies."""
+    """Marks (n, 28, 28) on black canvases, each at its own offset; every canvas pixel is looked up in the mark."""
     side = torch.arange(CANVAS)
     rows, columns = side[None] - down[:, None], side[None] - across[:, None]
     inside = ((rows >= 0) & (rows < SIDE))[:, :, None] & ((columns >= 0) & (columns < SIDE))[:, None, :]

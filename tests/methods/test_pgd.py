@@ -1,0 +1,38 @@
+"""PGD: each stage's result is there, is used, and is not made twice."""
+
+import unskew as package
+from unskew.records import Run, Table
+
+SOURCE = "colored-mnist:base=digits,ratio=0.95"
+SHORT = {"train.steps": "12", "train.batch": "64"}
+
+
+def stamps(folder):
+    return {p.name: p.stat().st_mtime_ns for p in folder.rglob("*") if p.is_file()}
+
+
+def test_pgd_trains_on_rows_drawn_by_the_scores_of_a_biased_model(tmp_path):
+    settings = SHORT | {"epochs": "2", "k": "20", "lambda_": "0.5"}
+    run = package.train(SOURCE, "pgd", model="convnet1", out=tmp_path / "run", settings=settings)
+    biased = Run(tmp_path / "run-biased")
+    assert biased.config["config"]["method_name"] == "gce"
+    assert biased.outcome["steps"] == 2 * 21  # 1,296 rows in batches of 64
+    table = Table.read(tmp_path / "run-scores.parquet")
+    assert table.made_by["run"] == str(biased.path)
+    assert table.made_by["settings"]["lambda_"] == 0.5
+    data = package.load(SOURCE)
+    weight = table.column("weight")
+    conflicting = (data.y != data.bias[:, 0])[table.index]
+    assert weight[conflicting].mean() > weight[~conflicting].mean()
+    assert run.config["config"]["train"]["weights"] == "sampler"
+    assert run.config["config"]["data"]["augment"] == "pgd"
+    before = stamps(tmp_path)
+    again = package.train(SOURCE, "pgd", model="convnet1", out=tmp_path / "run", settings=settings)
+    assert again.path == run.path
+    assert stamps(tmp_path) == before
+    shared = package.train(
+        SOURCE, "pgd", model="convnet1", out=tmp_path / "warm",
+        settings=settings | {"biased": str(biased.path), "warm": "true"},
+    )  # fmt: skip
+    assert not (tmp_path / "warm-biased").exists()
+    assert shared.config["config"]["train"]["start"] == str(biased.path)

@@ -1,0 +1,102 @@
+"""The page as a reader meets it: from disk, in a browser, at two widths, with hostile class names."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+import unskew as package
+from unskew.pages.html import shade
+
+EVIL = "<script>document.title='pwned'</script>"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """Two runs side by side on pictures whose class and bias names try to break out."""
+    home = tmp_path_factory.mktemp("page")
+    rng = np.random.default_rng(0)
+    y, bias = rng.integers(0, 3, 400), rng.integers(0, 2, 400)
+    x = (rng.random((400, 3, 28, 28)) * 60 + 60 * y[:, None, None, None]).astype(np.uint8)
+    names = np.array([EVIL, 'quo"ted & <b>bold</b>', "plain"])
+    np.savez(home / "d.npz", x=x, y=names[y], site=np.array(["<img src=x onerror=alert(1)>", "b"])[bias])
+    runs = []
+    for seed in (0, 1):
+        settings = {"data.bias": "site", "train.epochs": 2}
+        runs.append(
+            package.train(
+                str(home / "d.npz"), out=home / f"run {seed}", seed=seed, settings=settings, command="unskew train d.npz"
+            )
+        )
+    return package.report(runs, home / "page.html")
+
+
+def test_nothing_in_the_file_points_outside_it(page):
+    text = page.read_text()
+    assert len(text.encode()) < 2_000_000
+    outside = re.findall(r'(?:src|href|action)\s*=\s*"(?!data:|#)[^"]*"|url\((?!["\']?(?:data:|#))|@import', text)
+    assert not outside
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_the_json_says_the_same(page):
+    content = json.loads(page.with_suffix(".json").read_text())
+    assert [r["name"] for r in content["runs"]] == ["run 0", "run 1"]
+    shown = page.read_text()
+    for run in content["runs"]:
+        assert f"{100 * run['metrics']['plain']:.1f} %" in shown
+        assert run["labels"]["training"] == ["y"]
+        assert sum(g["n"] for g in run["metrics"]["groups"]) == run["metrics"]["rows"]["plain"]
+
+
+def test_in_a_browser(page, tmp_path):
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed and could not be: the page is not looked at in a browser")
+    with playwright.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        for width in (1280, 390):
+            tab = browser.new_page(viewport={"width": width, "height": 900})
+            asked, said = [], []
+            tab.on("request", lambda r, asked=asked: asked.append(r.url))
+            tab.on("console", lambda m, said=said: said.append(m.text))
+            tab.on("pageerror", lambda e, said=said: said.append(str(e)))
+            tab.goto(page.as_uri())
+            assert [u for u in asked if not u.startswith(("data:", page.as_uri()))] == []
+            assert said == []
+            assert tab.title().startswith("unskew report")
+            assert EVIL in tab.inner_text("body")
+            # Readable: nothing wider than the window (wide tables scroll inside their own box), text of a readable size.
+            assert tab.evaluate("document.documentElement.scrollWidth") <= width
+            assert float(tab.evaluate("getComputedStyle(document.body).fontSize").removesuffix("px")) >= 14
+            assert tab.locator("table.heat").count() == 2
+            assert tab.locator("figure img").count() > 0
+            broken = tab.evaluate("[...document.images].filter(i => !i.complete || !i.naturalWidth).length")
+            assert broken == 0
+        browser.close()
+
+
+@pytest.mark.parametrize("value", [0.0, 0.25, 0.5, 1.0])
+def test_dark_text_can_be_read_on_every_shade(value):
+    rgb = [int(v) / 255 for v in re.findall(r"\d+", shade(value))]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+    luminance = sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    ink = 0.0203  # relative luminance of #1d2730
+    assert (luminance + 0.05) / (ink + 0.05) >= 4.5
+
+
+def test_eighty_labels_stay_readable(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.random((300, 8)).astype(np.float32)
+    labels = {f"object {k}": (x[:, k % 8] > 0.5 + rng.random(300) / 5).astype(int) for k in range(80)}
+    np.savez(tmp_path / "d.npz", x=x, site=np.array(["a", "b"])[rng.integers(0, 2, 300)], **labels)
+    settings = {"data.label": ",".join(labels), "data.bias": "site", "train.epochs": "2"}
+    run = package.train(str(tmp_path / "d.npz"), model="mlp", out=tmp_path / "r", settings=settings)
+    shown = package.report(run, tmp_path / "p.html").read_text()
+    assert "60 more labels" in shown
+    assert all(f"<th>object {k}</th>" in shown for k in range(80))
+    assert len(shown) < 300_000

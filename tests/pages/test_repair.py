@@ -1,0 +1,56 @@
+"""The page of a repair: shares of classes and bias values by hand, and a verdict that hides no loss."""
+
+import pytest
+import torch
+
+from unskew.data.dataset import DataSet, Memory
+from unskew.pages.repair import composition, gallery, histogram, plane, verdict
+from unskew.records import BiasShares, Composition, Measured, Reading
+from unskew.repairs._contract import Outcome
+
+
+def rows():
+    """Six vectors of two classes, one without a bias value; the weights drop two of them and double one."""
+    data = DataSet(
+        name="six", inputs=Memory(torch.zeros(6, 2)), y=torch.tensor([0, 0, 0, 1, 1, 1]), classes=("a", "b"),
+        split=torch.zeros(6, dtype=torch.long), bias=torch.tensor([[0], [0], [1], [1], [1], [-1]]), bias_names=("site",),
+        bias_values=(("p", "q"),),
+    )  # fmt: skip
+    weight = torch.tensor([1.0, 0.0, 2.0, 1.0, 1.0, 0.0])
+    return data, Outcome(torch.arange(6), weight, weight)
+
+
+def test_composition_by_hand():
+    found = composition(*rows())
+    assert found.before == pytest.approx([1 / 2, 1 / 2])
+    assert found.after == pytest.approx([3 / 5, 2 / 5])
+    (site,) = found.by_bias
+    assert isinstance(site, BiasShares)
+    assert site.before == [pytest.approx([2 / 3, 1 / 3]), pytest.approx([0, 1])]  # a row without a value is in no cell
+    assert site.after == [pytest.approx([1 / 3, 2 / 3]), pytest.approx([0, 1])]
+
+
+def measured(before, after):
+    return Measured(
+        "color", *(Reading(bias=bias, low=bias, high=bias, n=9, reason="" if bias else "too few") for bias in (before, after))
+    )
+
+
+def test_the_verdict_says_what_is_left_of_the_shortcut_and_of_the_classes():
+    even = Composition(classes=["a", "b"], before=[0.5, 0.5], after=[0.4, 0.6], by_bias=[])
+    assert verdict(5, 9, measured(0.5, 0.1), even) == (
+        "5 of 9 rows kept; 50 % of the label could be read from color before, 10 % after."
+    )
+    assert "does not remove the shortcut" in verdict(5, 9, measured(0.5, 0.41), even)  # less than a fifth is gone
+    assert "does not remove the shortcut" not in verdict(5, 9, measured(0.5, 0.39), even)
+    lost = Composition(classes=["a", "b"], before=[0.5, 0.5], after=[0.09, 0.91], by_bias=[])
+    assert verdict(5, 9, measured(0.5, 0.1), lost).endswith("Little is left of class a: under a fifth of the former share.")
+    assert "could not be measured: too few" in verdict(5, 9, measured(0.5, None), even)
+
+
+def test_there_are_no_pictures_of_vectors_and_no_chart_of_one_value():
+    data, outcome = rows()
+    assert gallery(data, outcome) == {"reason": "inputs are not images", "classes": []}
+    assert "<svg" in histogram(outcome.score)
+    assert histogram(torch.ones(6)) == ""
+    assert plane(outcome) == ""

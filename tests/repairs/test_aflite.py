@@ -1,0 +1,67 @@
+"""AFLite's scores against scikit-learn; it drops what a feature solves, and an interrupted one resumes."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from scipy.stats import spearmanr
+from sklearn.linear_model import LogisticRegression
+
+from unskew.core.errors import UserError
+from unskew.core.rng import stream
+from unskew.repairs import aflite
+from unskew.repairs.aflite import predictability
+
+
+def test_aflite_scores_rank_as_scikit_learn_fits_do():
+    generator = torch.Generator().manual_seed(0)
+    y = torch.randint(0, 3, (300,), generator=generator)
+    x = F.one_hot(y, 3) + 0.9 * torch.randn(300, 3, generator=generator)
+    ours = predictability(torch.cat([torch.ones(300, 1), x], 1), y, 32, 0.5, None, stream(0, "aflite", 0))
+    same, right, held = stream(0, "aflite", 0), np.zeros(300), np.zeros(300)
+    for _ in range(32):
+        inside = (torch.randperm(300, generator=same) < 150).numpy()
+        fitted = LogisticRegression().fit(x[inside], y[inside])
+        right += (fitted.predict(x) == y.numpy()) & ~inside
+        held += ~inside
+    assert spearmanr(ours, right / held).statistic > 0.95
+
+
+def test_aflite_drops_what_the_feature_solves_and_goes_on_after_an_interruption(tmp_path, monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    y = torch.randint(0, 2, (400,), generator=generator)
+    z = torch.where(torch.arange(400) < 300, y, torch.randint(0, 2, (400,), generator=generator)).float()[:, None]
+    z = z + 0.05 * torch.randn(400, 1, generator=generator)
+    settings = {"models": 16, "slice": 0.1, "size": 0.3}
+    kept, score, rounds = aflite(z, y, **settings)
+    assert rounds > 2
+    assert float(score[300:].mean()) < float(score[:300].mean())
+    agree = (z[:, 0].round() == y).float()
+    assert float(agree[kept].mean()) < float(agree.mean()) - 0.05
+    seen = []
+
+    def one_round(*args):
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        seen.append(1)
+        return predictability(*args)
+
+    monkeypatch.setitem(aflite.__globals__, "predictability", one_round)
+    with pytest.raises(KeyboardInterrupt):
+        aflite(z, y, state=tmp_path / "state", **settings)
+    monkeypatch.undo()
+    resumed = aflite(z, y, state=tmp_path / "state", **settings)
+    assert torch.equal(resumed[0], kept)
+    assert resumed[2] == rounds
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: aflite(np.zeros((0, 3)), []),
+        lambda: aflite(np.zeros((2, 3)), [-1, 0]),
+    ],
+)
+def test_no_rows_and_codes_out_of_range_are_told(ask):
+    with pytest.raises(UserError):
+        ask()

@@ -1,0 +1,86 @@
+"""The plan of a suite: every run with its settings, seeds and what it needs."""
+
+import pytest
+
+import unskew as package
+from unskew.core import registry
+from unskew.core.errors import UserError
+from unskew.core.settings import Settings
+from unskew.data import load
+from unskew.pages.bench import summary
+from unskew.suites.plan import plan
+from unskew.suites.reader import read
+from unskew.training.make import make_method
+from unskew.training.settings import check_method, run_config
+
+
+def test_the_plan_has_every_run_with_its_settings(suite):
+    tasks = plan(read(str(suite)), "smoke")
+    assert [t.id for t in tasks] == [
+        "toy-s0-shared-biased", "toy-s0-erm", "toy-s0-pgd", "toy-s1-shared-biased", "toy-s1-erm", "toy-s1-pgd",
+    ]  # fmt: skip
+    pgd = tasks[2]
+    assert pgd.needs == ("toy-s0-shared-biased",)
+    assert pgd.settings["train.steps"] == "10"
+    assert pgd.settings["train.batch"] == "64"
+    assert tasks[4].source == "toy:rows=300,seed=1"
+    assert [t.id for t in plan(read(str(suite)), "smoke", seeds=1, only=["erm"])] == ["toy-s0-erm"]
+
+
+def test_a_method_asked_for_leaves_the_scales_data_sets_as_they_are():
+    assert [t.id for t in plan(read("pgd-table1"), "smoke", only=["erm"])] == ["colored-mnist-0.99-s0-erm"]
+    assert [t.id for t in plan(read("pgd-table1"), "smoke", only=["erm", "0.95"])] == ["colored-mnist-0.95-s0-erm"]
+    with pytest.raises(UserError, match="--only erv: pgd-table1 has no such method"):
+        plan(read("pgd-table1"), "smoke", only=["erv"])
+
+
+def test_seeds_are_how_many_or_which(suite):
+    asked = read(str(suite))
+    assert [t.seed for t in plan(asked, "smoke", seeds=3, only=["erm"])] == [0, 1, 2]
+    assert [t.seed for t in plan(asked, "smoke", seeds="2..3", only=["erm"])] == [2, 3]
+    for wrong in ("x", "3..1", "-1", "1.."):
+        with pytest.raises(UserError, match=r"--seeds .*must be a number of seeds \(3\) or a range \(1\.\.2\)"):
+            plan(asked, "smoke", seeds=wrong)
+
+
+@pytest.mark.parametrize("name", registry.names("suites"))
+def test_suites_of_the_package_plan_at_every_scale(name):
+    suite = read(name)
+    published = suite.published()
+    for scale in suite.part("scale"):
+        tasks = plan(suite, scale)
+        assert tasks
+        if published is None:
+            continue
+        found = summary(suite, tasks, {}, published).to_dicts()  # no name in the suite misses its row of the table
+        named = {kind: {n for n, e in suite.part(kind).items() if e.get("published")} for kind in ("method", "data")}
+        lost = [r for r in found if r["published_mean"] is None and r["method"] in named["method"] and r["data"] in named["data"]]
+        assert not lost, lost
+
+
+@pytest.mark.parametrize("name", registry.names("suites"))
+def test_methods_of_the_packages_suites_can_be_built(name):
+    """Settings that fit one another only with the network and the data in hand, such as the layer that a head sits on."""
+    suite, built, sets = read(name), set(), {}
+    methods = list(suite.part("method"))
+    for task in plan(suite, "smoke", seeds=1, only=methods):
+        settings = {k: v for k, v in task.settings.items() if "{shared." not in v}
+        kind = task.method.rpartition("+")[2]
+        key = (kind, task.model, str(settings))
+        if kind not in registry.names("methods") or check_method(kind).staged or key in built:
+            continue
+        built.add(key)
+        if task.source not in sets:
+            sets[task.source] = load(task.source)
+        known = run_config(Settings.of({k: v for k, v in settings.items() if not k.startswith(("denoise.", "balance."))}))
+        make_method(kind, known.method, task.model, known.model, sets[task.source], 0)
+
+
+def test_real_sets_are_looked_for_before_anything_starts(tmp_path):
+    with pytest.raises(UserError, match="bar is read from disk: name its folder"):
+        package.bench("pgd-table3", scale="paper", out=tmp_path / "out")
+    with pytest.raises(UserError, match=rf"bar: {tmp_path} lacks train/, test/"):
+        package.bench("pgd-table3", scale="paper", out=tmp_path / "out", roots={"bar": str(tmp_path)})
+    with pytest.raises(UserError, match=r"--root baar: pgd-table3 at scale paper has no such root: use faces, size, bar, celeba, weights"):
+        package.bench("pgd-table3", scale="paper", out=tmp_path / "out", roots={"baar": "x"})
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,34 @@
+"""Small versions of the built-in data sets, and what those with a ratio have in common."""
+
+import pytest
+import torch
+
+from unskew.core.errors import UserError
+from unskew.data import load
+
+DIGITS = "base=digits"
+
+
+def source(name, extra=""):
+    small = {
+        "tiles": "base=digits,rows=400",
+        "cartoon": "rows=800,size=16",
+        "texture-shapes": "rows=800,size=24",
+        "moving-digits": "base=digits,rows=600,size=24",
+    }
+    settings = ",".join(filter(None, [DIGITS if "mnist" in name else small.get(name, ""), extra]))
+    return f"{name}:{settings}" if settings else name
+
+
+def biased_in_training_only(name):
+    made = load(f"{name},rows=2000,ratio=0.9,seed=1")
+    train, test = made.rows("train"), made.rows("test")
+    kinds = len(made.classes)
+    share = (made.y == made.bias[:, 0]).double()
+    assert abs(share[train].mean() - 0.9) < 4 * (0.09 / 1600) ** 0.5
+    assert abs(share[test].mean() - 1 / kinds) < 4 * (0.25 / 200) ** 0.5
+    other = load(f"{name},rows=2000,ratio=0.2,seed=1")
+    assert torch.equal(other.inputs.rows(test)[0], made.inputs.rows(test)[0])
+    assert torch.equal(other.bias[test], made.bias[test])
+    with pytest.raises(UserError, match=r"ratio=1.5: the share of aligned rows must lie in \[0, 1\]"):
+        load(f"{name},ratio=1.5")

@@ -1,0 +1,218 @@
+"""The verb audit, as its user meets it: folders with a fault, no bias labels, no configuration."""
+
+import html
+import json
+import shlex
+import shutil
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+import unskew as package
+from unskew.core.errors import UserError
+from unskew.measure import Attack
+from unskew.records import Table
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+QUICK = Attack(rounds=2, hidden=32, lr=2e-3, epochs=30, min_steps=300)
+
+
+def save(root, fault="", n=60):
+    """Two classes of noise that nothing tells apart, but for one fault."""
+    rng = np.random.default_rng(0)
+    for k, name in enumerate(("cat", "dog")):
+        (root / name).mkdir(parents=True, exist_ok=True)
+        for i in range(n):
+            side = (44, 32) if fault == "size" and k else (32, 32)
+            picture = rng.integers(0, 255, (*side, 3), dtype=np.uint8)
+            if fault == "border" and k:
+                picture[:4] = 250
+            quality = 60 if fault == "quality" and k else 90
+            Image.fromarray(picture).save(root / name / f"{i}.jpg", quality=quality)
+    return root
+
+
+@pytest.mark.parametrize(("fault", "expected"), [("size", "file"), ("quality", "file"), ("border", "crop:where=border")])
+def test_the_fault_is_named(fault, expected, tmp_path):
+    found = package.audit(save(tmp_path / "photos", fault), out=tmp_path / "out").json()
+    called = {r["name"]: r for r in found["representations"] if r["verdict"] in ("shortcut", "strong")}
+    assert expected in called
+    assert called[expected]["low"] > 0.5
+    assert "can be read from" in called[expected]["sentence"]
+
+
+def test_a_clean_set_gets_a_clean_bill(tmp_path):
+    found = package.audit(save(tmp_path / "photos", n=150), out=tmp_path / "out").json()
+    assert {r["verdict"] for r in found["representations"]} <= {"clean", "trace"}
+    assert found["verdict"].startswith("No shortcut found")
+
+
+def test_page_json_and_scores_agree(tmp_path):
+    found = package.audit(
+        "colored-mnist:base=digits,ratio=0.9",
+        bias=["color"],
+        representations=["color", "column:name=color"],
+        out=tmp_path / "o",
+        attack=QUICK,
+    )
+    there = json.loads((tmp_path / "o" / "audit.json").read_text())
+    assert [r["name"] for r in there["representations"]] == sorted(
+        (r["name"] for r in there["representations"]),
+        key=lambda n: -next(r["bias"] for r in there["representations"] if r["name"] == n),
+    )
+    page = (tmp_path / "o" / "audit.html").read_text()
+    assert "<script" not in page
+    for r in there["representations"]:
+        assert f"{100 * r['bias']:.1f} %" in page
+    scores = Table.read(tmp_path / "o" / "scores.parquet")
+    top = there["representations"][0]
+    mean = float(-scores.column(f"score {top['name']}").mean()) / top["entropy"]
+    assert mean == pytest.approx(top["bias"], abs=1e-6)
+    column = there["columns"][0]
+    assert column["leakage"]["dataset"] > 0.8
+    assert column["association"]["share"] > 0.5
+    # The rows that the colour misleads are the conflicting ones.
+    data = package.load("colored-mnist:base=digits,ratio=0.9")
+    worst = scores.frame.sort("score column:name=color", descending=True)["index"].to_list()[:50]
+    assert (data.bias[worst, 0] != data.y[worst]).float().mean() > 0.9
+    assert found.page.stat().st_size < 2_000_000
+
+
+def test_given_again_it_says_so_and_other_settings_are_refused(tmp_path):
+    source = "planted:bias=0.3,rows=400"
+    package.audit(source, out=tmp_path / "o")
+    stamp = (tmp_path / "o" / "audit.json").stat().st_mtime_ns
+    package.audit(source, out=tmp_path / "o")
+    assert (tmp_path / "o" / "audit.json").stat().st_mtime_ns == stamp
+    with pytest.raises(UserError, match=r"holds another audit \\(seed is 0 there and 1 here\\)"):
+        package.audit(source, out=tmp_path / "o", seed=1)
+
+
+def test_streamed_and_in_memory_give_the_same(tmp_path):
+    save(tmp_path / "photos", "border")
+    both = [
+        package.audit(
+            tmp_path / "photos", out=tmp_path / mode, settings={"data.mode": mode}, representations=["color", "texture"]
+        ).json()
+        for mode in ("memory", "stream")
+    ]
+    assert both[0]["representations"] == both[1]["representations"]
+
+
+def test_multi_label_rows_can_be_audited(tmp_path):
+    root = save(tmp_path / "photos", "border")
+    paths = [f"{c}/{k}.jpg" for c in ("cat", "dog") for k in range(60)]
+    pl.DataFrame({"path": paths, "a": [0] * 60 + [1] * 60, "b": [0, 1] * 60}).write_csv(root / "t.csv")
+    found = package.audit(root / "t.csv", settings={"label": "a,b"}, out=tmp_path / "o").json()
+    border = next(r for r in found["representations"] if r["name"] == "crop:where=border")
+    assert 0.3 < border["bias"] < 0.6  # all of one label, nothing of the other
+
+
+def test_command_line(unskew, tmp_path):
+    save(tmp_path / "photos", "size")
+    done = unskew("audit", "photos", "--out", "o")
+    assert "file gives the class away" in done.stdout
+    assert "page: " in done.stdout
+    assert json.loads(unskew("audit", "photos", "--out", "o", "--json").stdout)["representations"][0]["verdict"] == "strong"
+    shutil.rmtree(tmp_path / "o")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "words", "expected"),
+    [
+        (lambda r: np.savez(r / "a.npz", x=np.full((40, 2), np.nan), y=[0, 1] * 20), ["a.npz"], "NaN or infinity"),
+        (
+            lambda r: np.savez(r / "a.npz", x=np.random.rand(6, 2), y=np.arange(6)),
+            ["a.npz"],
+            "fewer than two classes have at least 5 rows",
+        ),
+        (lambda r: np.savez(r / "a.npz", x=np.random.rand(40, 2), y=[1] * 40), ["a.npz"], "only one class"),
+        (lambda r: None, ["planted", "--representation", "colour"], "no representation 'colour'; did you mean 'color'"),
+        (lambda r: None, ["planted", "--representation", "color"], "are not images"),
+        (lambda r: None, ["planted", "--bias", "nosuch"], "no bias column 'nosuch'"),
+    ],
+)
+def test_bad_input(prepare, words, expected, unskew, tmp_path):
+    prepare(tmp_path)
+    done = unskew("audit", *words, "--out", "o", expect=2)
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "o").exists()
+
+
+def test_columns_that_cannot_be_measured_say_why(tmp_path):
+    y = np.array([0, 1] * 40)
+    np.savez(tmp_path / "a.npz", x=np.random.rand(80, 2), y=y, same=np.zeros(80, int), rare=np.array([1] * 3 + [0] * 77))
+    found = package.audit(tmp_path / "a.npz", bias=["same", "rare"], out=tmp_path / "o", attack=QUICK).json()
+    reasons = {c["name"]: c["leakage_reason"] for c in found["columns"]}
+    assert "has only one value" in reasons["same"]
+    assert "too few to balance" in reasons["rare"]
+
+
+def test_a_folder_with_the_same_names_and_sizes_is_another_folder(tmp_path):
+    rng = np.random.default_rng(0)
+    for root in ("told", "noise"):
+        for k, name in enumerate(("a", "b")):
+            (tmp_path / root / name).mkdir(parents=True)
+            for i in range(20):
+                level = 100 + 100 * k if root == "told" else rng.integers(0, 255, (16, 16, 3))
+                Image.fromarray(np.full((16, 16, 3), level, np.uint8)).save(tmp_path / root / name / f"{i}.bmp")
+    told, noise = (
+        package.audit(tmp_path / r, representations=["color:kind=mean"], out=tmp_path / f"o-{r}").json()
+        for r in ("told", "noise")
+    )
+    assert told["representations"][0]["bias"] > 0.9
+    assert noise["representations"][0]["bias"] < 0.3
+
+
+def test_a_changed_column_is_read_again(tmp_path):
+    save(tmp_path / "photos", n=20)
+    paths, label = [f"{c}/{k}.jpg" for c in ("cat", "dog") for k in range(20)], ["cat"] * 20 + ["dog"] * 20
+    found = []
+    for k, site in enumerate((label, ["x", "y"] * 20)):
+        pl.DataFrame({"path": paths, "label": label, "site": site}).write_csv(tmp_path / "photos" / "t.csv")
+        found.append(
+            package.audit(tmp_path / "photos" / "t.csv", representations=["column:name=site"], out=tmp_path / f"o{k}").json()
+        )
+    assert found[0]["representations"][0]["bias"] > 0.9
+    assert found[1]["representations"][0]["bias"] < 0.1
+
+
+def test_undecodable_rows_and_a_partly_filled_cache(tmp_path):
+    root = save(tmp_path / "photos", n=30)
+    whole = (root / "cat" / "3.jpg").read_bytes()
+    (root / "cat" / "3.jpg").write_bytes(whole[: len(whole) // 2])
+    for k, names in enumerate((["file"], ["file", "color", "color", "color:kind=max"])):
+        found = package.audit(root, settings={"data.max_bad": 0.1}, representations=names, out=tmp_path / f"o{k}").json()
+    assert len(found["representations"]) == 2  # named twice, measured once
+    assert found["rows"] == 59
+    assert found["left_out"]["unreadable"] == 1
+
+
+def test_the_next_commands_read_what_was_read(unskew, tmp_path):
+    """A table needs its columns named, and a path its quotes; a rare class is not a bad file."""
+    root = save(tmp_path / "my photos", "border", n=30)
+    (root / "owl").mkdir()
+    shutil.copy(root / "cat" / "0.jpg", root / "owl" / "0.jpg")
+    rows = [
+        (str(p.relative_to(root)), p.parent.name, "day" if i % 3 else "night") for i, p in enumerate(sorted(root.rglob("*.jpg")))
+    ]
+    pl.DataFrame(rows, schema=["path", "species", "time"], orient="row").write_csv(root / "list.csv")
+    words = ("--label", "species", "--bias", "time", "--representation", "crop:where=border", "data.size=16")
+    told = unskew("audit", root / "list.csv", *words, "--out", "o").stdout
+    found = json.loads((tmp_path / "o" / "audit.json").read_text())
+    assert found["left_out"]["classes"] == ["owl"]
+    assert found["left_out"]["unreadable"] == 0
+    assert "left out: classes with fewer than five rows: owl" in told
+    reading = ["--label", "species", "--bias", "time", "data.size=16"]
+    trained = [shlex.split(n["command"]) for n in found["next"] if n["command"].startswith("unskew train")]
+    assert len(trained) == 3
+    assert all(line[2:8] == [str(root / "list.csv"), *reading] for line in trained)
+    repair = next(shlex.split(n["command"]) for n in found["next"] if n["command"].startswith("unskew repair"))
+    unskew(*repair[1:], "epochs=2", "strategy=class_rank")
+    after = json.loads((tmp_path / "weights.json").read_text())["next"]
+    assert shlex.split(after)[2:] == [str(root / "list.csv"), *reading, "--weights", "weights.parquet", "--out", "repaired"]
+    assert after in html.unescape((tmp_path / "weights.html").read_text())
+    unskew(*shlex.split(after)[1:], "train.steps=2")
