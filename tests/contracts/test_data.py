@@ -105,5 +105,5 @@ def test_a_missing_part_is_named(name, tmp_path, unskew):
     with pytest.raises(UserError, match=rf"{name}: .* lacks {needs[0].path}"):
         load(f"{name}:root={tmp_path}")
     said = unskew("data", name, "--root", tmp_path, "--check", expect=2)
-    assert f"{name}: not complete" in said.stderr
+    assert f"{name} is not complete" in said.stderr
     assert said.stdout.count("MISSING") == len(needs)

@@ -104,7 +104,7 @@ def test_constant_features_carry_nothing_and_one_among_others_is_left_out():
 @pytest.mark.parametrize(
     ("x", "y", "words"),
     [
-        (torch.tensor([[0.0], [math.nan]] * 10), torch.tensor([0, 1] * 10), "NaN or infinity in 10 rows, the first is row 1"),
+        (torch.tensor([[0.0], [math.nan]] * 10), torch.tensor([0, 1] * 10), "NaN or infinity in 10 rows, first in row 1"),
         (torch.tensor([[0.0], [math.inf]] * 10), torch.tensor([0, 1] * 10), "NaN or infinity"),
         (torch.rand(20, 2), torch.zeros(20), "only one class"),
         (torch.rand(3, 2), torch.tensor([0, 1, 2]), "class 0 has 1 rows, fewer than the 5 folds"),

@@ -105,7 +105,7 @@ def test_rows_without_the_attribute_train_the_task_and_are_counted(tmp_path):
     )
     train = run.config["data"]["rows"]["train"]
     (note,) = (n for n in run.config["data"]["notes"] if "no site" in n)
-    assert note.endswith(f"of {train} training rows have no site: its critic does not see them")
+    assert note.endswith(f"of {train} training rows have no site; its critic does not see them")
     assert 0 < int(note.split()[0]) < train
     rare = table(tmp_path, ["a"] * 57 + ["b"] * 3)
     with pytest.raises(UserError, match="site=b has 2 training rows, but a critic needs 5"):

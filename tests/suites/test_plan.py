@@ -81,6 +81,8 @@ def test_real_sets_are_looked_for_before_anything_starts(tmp_path):
         package.bench("pgd-table3", scale="paper", out=tmp_path / "out")
     with pytest.raises(UserError, match=rf"bar: {tmp_path} lacks train/, test/"):
         package.bench("pgd-table3", scale="paper", out=tmp_path / "out", roots={"bar": str(tmp_path)})
-    with pytest.raises(UserError, match=r"--root baar: pgd-table3 at scale paper has no such root: use faces, size, bar, celeba, weights"):
+    with pytest.raises(
+        UserError, match=r"--root baar: pgd-table3 at scale paper has no such root: use faces, size, bar, celeba, weights"
+    ):
         package.bench("pgd-table3", scale="paper", out=tmp_path / "out", roots={"baar": "x"})
     assert not (tmp_path / "out").exists()

@@ -40,7 +40,10 @@ WRONG |= {
         "toy.toml:4: column 'temporal.value' needs evaluate = { temporal",
     ),
     "seeds = 2\nvars": ('seeds = 2\nonly = ["erv"]\nvars', "toy.toml:9: only erv: toy has no such method"),
-    "rows = 300": ('rows = 300, a = "{b}", b = "{a}"', "toy.toml:9: a refers to vars that refer to others in turn, or to each other"),
+    "rows = 300": (
+        'rows = 300, a = "{b}", b = "{a}"',
+        "toy.toml:9: a refers to vars that refer to others in turn, or to each other",
+    ),
     "# A": ("evaluate = { shared_classes = true }\n# A", "shared_classes needs another source"),
 }
 WRONG |= {

@@ -42,7 +42,9 @@ def test_a_suite_that_grew_keeps_its_results_and_one_that_changed_does_not(suite
     assert all(row["mean"] is not None for row in table)
     assert (out / "runs" / "toy-s0-erm" / "run" / "log.jsonl").stat().st_mtime_ns == log
     suite.write_text(GOOD.replace("rows = 300", "rows = 200"))
-    with pytest.raises(UserError, match=r"toy-s0-erm.json was made by another request \(different: source\); choose another --out"):
+    with pytest.raises(
+        UserError, match=r"toy-s0-erm.json was made by another request \(different: source\); choose another --out"
+    ):
         package.bench(str(suite), out=out, seeds=1, only=["erm"])
     suite.write_text('split = "val"\n' + GOOD)
     with pytest.raises(UserError, match=r"toy-s0-erm.json was made by another request \(different: split\)"):
@@ -99,7 +101,10 @@ def test_the_report_has_everything_in_the_folder(suite, tmp_path):
     assert seen["commands"] == found["commands"]
     (tmp_path / "table.csv").write_text(TABLE)
     suite.write_text(GOOD.replace("rows = 300", "rows = 200").replace('"Toy"', '"Other"'))
-    with pytest.raises(UserError, match=r"made by another request \(different: source\); choose another --out, or remove that file and .*toy-s0-erm"):
+    with pytest.raises(
+        UserError,
+        match=r"made by another request \(different: source\); choose another --out, or remove that file and .*toy-s0-erm",
+    ):
         package.bench(str(suite), out=out, seeds=1, only=["erm"])
     assert again(out).json()["title"] == "Toy"  # a refused change leaves the record as it was
     suite.write_text(GOOD.partition("[method.erm]")[0] + "[method.pgd]" + GOOD.partition("[method.pgd]")[2])
@@ -115,7 +120,10 @@ def test_one_table_holds_one_budget_and_keeps_the_suites_order(suite, tmp_path):
     found = package.bench(str(suite), out=out, seeds="1..1", only=["erm"]).json()
     assert [r["method"] for r in found["table"]] == ["erm", "pgd"]
     suite.write_text(GOOD.replace("steps = 10", "steps = 20"))
-    with pytest.raises(UserError, match=r"holds a result of toy-s0-shared-biased by another request \(different: settings\); choose another --out"):
+    with pytest.raises(
+        UserError,
+        match=r"holds a result of toy-s0-shared-biased by another request \(different: settings\); choose another --out",
+    ):
         package.bench(str(suite), out=out, seeds="2..2", only=["erm"])
     suite.write_text(GOOD)
     with pytest.raises(UserError, match=r"holds a result of toy-s0-shared-biased by another request \(different: source\)"):

@@ -236,13 +236,13 @@ def _one_column(
     y, attribute, mine = y[kept], attribute[kept], logits[kept]
     _enough(attribute, data.bias_values[k])
     plain = dataset_leakage(y, attribute, attack=options.attack, seed=seed)
-    told = Told.of(bias_amplification(mine, y, attribute, attack=options.attack, seed=seed))
+    leak = Told.of(bias_amplification(mine, y, attribute, attack=options.attack, seed=seed))
     randomised: tuple[Noisy, ...] = ()
     if embedding is not None and options.noise:
         randomised = _randomised(embedding, kept, y, attribute, options, seed)
     calibrated = _calibrated(mine, y, attribute, data, k, options, seed, trained_on()) if options.rba else None
-    fields = {f.name: getattr(told, f.name) for f in dataclasses.fields(told)}
-    fields["intervals"] = told.intervals | {"dataset": [plain.low, plain.high]}
+    fields = {f.name: getattr(leak, f.name) for f in dataclasses.fields(leak)}
+    fields["intervals"] = leak.intervals | {"dataset": [plain.low, plain.high]}
     return Record(
         **fields, bias=data.bias_names[k], dataset=plain.value, chance=plain.chance, n=plain.n,
         missing=int((attribute < 0).sum()), alpha=options.alpha or None, reached=reached, rows=len(kept),

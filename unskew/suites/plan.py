@@ -75,7 +75,7 @@ def _seeds(asked: int | str) -> range:
     return range(int(first), int(last) + 1) if dots else range(int(first))
 
 
-def _only(suite: Suite, words: list[str], said: str) -> dict[str, set[str]]:
+def _only(suite: Suite, words: list[str], option: str) -> dict[str, set[str]]:
     """Sort `erm`, `colored-mnist`, `0.99` into methods, data sets and values of at."""
     places = {"data": set(suite.part("data")), "method": set(suite.part("method"))}
     places["at"] = {str(a) for e in suite.part("data").values() for a in e.get("at", {})}
@@ -84,7 +84,7 @@ def _only(suite: Suite, words: list[str], said: str) -> dict[str, set[str]]:
         kinds = [kind for kind, known in places.items() if word in known]
         if not kinds:
             raise UserError(
-                f"{said} {word}: {suite.name} has no such method, data set or setting{suggest(word, set().union(*places.values()))}"
+                f"{option} {word}: {suite.name} has no such method, data set or setting{suggest(word, set().union(*places.values()))}"
             )
         chosen[kinds[0]].add(word)
     return chosen

@@ -119,23 +119,23 @@ class _Place:
         page = self.table.with_suffix(".html")
         return Repaired.of_json({**table.made_by, "groups": _groups_of(self.table)}, table, self.out, page)
 
-    def write(self, found: Repaired, data: DataSet, outcome: Outcome, copy: bool) -> None:
+    def write(self, result: Repaired, data: DataSet, outcome: Outcome, copy: bool) -> None:
         """Write the folder as a whole; or the page, the JSON and last the table, whose presence marks the repair as complete."""
         if self.how == "folder":
             with whole_folder(self.out) as part:
-                write_images(data, found.table, part, copy)
-                self._files(found, data, outcome, part / "weights.parquet")
+                write_images(data, result.table, part, copy)
+                self._files(result, data, outcome, part / "weights.parquet")
         else:
             if self.how == "csv":
-                write_csv(found.table, self.out)
-            self._files(found, data, outcome, self.table)
+                write_csv(result.table, self.out)
+            self._files(result, data, outcome, self.table)
         for stale in self.out.absolute().parent.glob(f".{self.out.name}.*.state"):  # of this repair and of abandoned ones
             stale.unlink()
 
-    def _files(self, found: Repaired, data: DataSet, outcome: Outcome, path: Path) -> None:
-        write_text(path.with_suffix(".html"), RepairPage(found, gallery(data, outcome), outcome).render())
-        write_json(path.with_suffix(".json"), found.json())
-        found.table.save(path)
+    def _files(self, result: Repaired, data: DataSet, outcome: Outcome, path: Path) -> None:
+        write_text(path.with_suffix(".html"), RepairPage(result, gallery(data, outcome), outcome).render())
+        write_json(path.with_suffix(".json"), result.json())
+        result.table.save(path)
 
 
 def _groups_of(table: Path) -> dict[str, Any]:

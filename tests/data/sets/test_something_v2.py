@@ -29,5 +29,5 @@ def test_something_v2_templates(real_set):
     with pytest.raises(UserError, match="'Eating something'"):
         load(source)
     path.write_text(json.dumps([{"id": "1"}]))
-    with pytest.raises(UserError, match="id and template"):
+    with pytest.raises(UserError, match="no id or template"):
         load(source)

@@ -24,7 +24,7 @@ def test_bias_and_class_agree_in_training_and_by_chance_in_the_test():
     assert agrees[data.rows("val")].all()
     test = data.rows("test")
     assert binomtest(int(agrees[test].sum()), len(test), 1 / 3).pvalue > 0.001
-    with pytest.raises(UserError, match="needs at least 30"):
+    with pytest.raises(UserError, match="must be at least 30"):
         load("toy:rows=29")
     with pytest.raises(UserError, match="must not be negative"):
         load("toy:scale=-1")

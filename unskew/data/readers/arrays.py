@@ -102,7 +102,7 @@ def as_inputs(x: np.ndarray[Any, Any], where: str) -> Tensor:
         raise UserError(f"{where} has shape {x.shape}; allowed: (N, D), (N, H, W), (N, C, H, W), (N, T, C, H, W)")
     if x.dtype.kind == "f" and not np.isfinite(x).all():
         rows = np.argwhere(~np.isfinite(x.reshape(len(x), -1)).all(1)).ravel()
-        raise UserError(f"{where} has NaN or infinity in {len(rows)} rows, the first is row {rows[0]}")
+        raise UserError(f"{where} has NaN or infinity in {len(rows)} rows, first in row {rows[0]}")
     with np.errstate(over="ignore"):
         t = torch.from_numpy(x if x.dtype == np.uint8 else x.astype(np.float32))
     if t.dtype != torch.uint8 and not bool(torch.isfinite(t).all()):
