@@ -60,7 +60,8 @@ def test_there_is_one_claim_one_lock_and_one_settings_parser():
         assert [n for n, text in texts.items() if definition in text] == [f"unskew.{home}"], definition
     by_hand = [n for n, text in texts.items() if re.search(r"(removeprefix|startswith)\([\"']data\.", text)]
     assert not by_hand
-    assert not [n for n, text in texts.items() if re.search(r"hasattr\((module|self\.module)", text)]
+    asked = [n for n, text in texts.items() if re.search(r"hasattr\((module|self\.module)", text)]
+    assert asked in ([], ["unskew.nn.receptive"])  # there a module is a layer of a network
 
 
 def test_a_training_of_one_stage_imports_no_repairs_attackers_or_pages(tmp_path):
@@ -153,7 +154,7 @@ def test_mypy_rejects_nonsense_in_a_users_script(tmp_path):
         "import unskew\nfrom unskew import evaluate, train\n\nrun = train('toy', 'erm', out='run')\n"
         "found = evaluate(run)\nprint(found.groups.aligned.value, unskew.measure.hsic)\n"
     )
-    words = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--cache-dir", str(tmp_path / "cache"), str(script)]
+    words = [sys.executable, "-m", "mypy", "--strict", str(script)]  # with the cache of `make check`: minutes without it
     assert subprocess.run(words, capture_output=True, text=True, cwd=ROOT).returncode == 0
     script.write_text('import unskew\n\nunskew.train(1, 2, nonsense="x")\n')
     said = subprocess.run(words, capture_output=True, text=True, cwd=ROOT).stdout

@@ -94,7 +94,7 @@ def test_alpha_attacks_balanced_rows_only(runs):
     assert found["rows"] < len(package.load(SOURCE).rows("test"))
     judged = package.evaluate(runs[0])  # without attackers: what they found stays
     assert judged.metrics["leakage"] == json.loads(json.dumps(found))
-    assert f"attacked on {found['rows']} rows in which no label" in group_table(judged)
+    assert f"attacked on {found['rows']} rows; no label" in group_table(judged)
 
 
 @pytest.mark.parametrize(

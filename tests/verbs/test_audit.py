@@ -86,7 +86,7 @@ def test_given_again_it_says_so_and_other_settings_are_refused(tmp_path):
     stamp = (tmp_path / "o" / "audit.json").stat().st_mtime_ns
     package.audit(source, out=tmp_path / "o")
     assert (tmp_path / "o" / "audit.json").stat().st_mtime_ns == stamp
-    with pytest.raises(UserError, match=r"holds another audit \\(seed is 0 there and 1 here\\)"):
+    with pytest.raises(UserError, match=r"holds another audit \(seed is 0 there and 1 here\)"):
         package.audit(source, out=tmp_path / "o", seed=1)
 
 
