@@ -55,7 +55,7 @@ def test_dependency_needs_a_representation_and_a_split_that_is_weighed(tmp_path,
             package.dependency(source, **{"phi": "color", "out": tmp_path / "early", **wrong})
     assert not (tmp_path / "early").exists()
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="is not the result of dependency"):
+    with pytest.raises(UserError, match="not the result of dependency"):
         package.dependency(source, phi="color", out=tmp_path / "file")
     words = ["dependency", CLIPS, "--phi", "frame", "--model", "resnet", "--rates", "0.5", "--out", str(tmp_path / "clips")]
     words += ["model.kind=2d", "repair.epochs=5", *(f"{k}={v}" for k, v in NARROW.items()), "--json"]
