@@ -26,6 +26,10 @@ REBIAS = (
 )  # fmt: skip
 REBIAS_NAMES = ("red", "green", "blue", "yellow", "magenta", "cyan", "orange", "rose", "violet", "grey")
 
+# Tints of whole photographs: factors of red, green and blue.
+TINTS = ((1.0, 0.75, 0.5), (0.55, 0.75, 1.0), (0.65, 1.0, 0.6), (0.9, 0.6, 1.0), (1.0, 1.0, 0.5))
+TINT_NAMES = ("warm", "cool", "green", "violet", "yellow")
+
 _CHUNK = 512  # rows coloured at a time: their float copy stays in the cache, which is three times faster than one pass
 
 
@@ -47,6 +51,38 @@ def colour_backgrounds(grey: Tensor, colour: Tensor) -> Tensor:
         part = slice(start, start + _CHUNK)
         out[part] = torch.where((grey[part] != 0)[:, None], white, colour[part][:, :, None, None])
     return out
+
+
+def tint(x: Tensor, kind: Tensor) -> Tensor:
+    """Photographs (N, 3, H, W) uint8 times the factors of their tint (N,), rounded.
+
+    >>> tint(torch.full((1, 3, 1, 1), 100, dtype=torch.uint8), torch.tensor([1])).flatten().tolist()
+    [55, 75, 100]
+    """
+    factors = torch.tensor(TINTS)
+    out = torch.empty_like(x)
+    for start in range(0, len(x), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        out[part] = (x[part].float() * factors[kind[part]][:, :, None, None]).round_()
+    return out
+
+
+def even_shares(y: Tensor, ratio: float, generator: torch.Generator, kinds: int) -> Tensor:
+    """Exact counts: round(n * ratio) random rows of a class get its own value; the rest is dealt out evenly to the others.
+
+    >>> even_shares(torch.tensor([0, 0, 0, 0, 1, 1, 1, 1]), 0.75, torch.Generator(), 2).view(2, 4).sum(1).tolist()
+    [1, 3]
+    """
+    value = torch.empty_like(y)
+    for c in range(kinds):
+        rows = (y == c).nonzero().flatten()
+        rows = rows[torch.randperm(len(rows), generator=generator)]
+        own = round(len(rows) * ratio)
+        value[rows[:own]] = c
+        # Which of the others gets one row more is random, or the first would be favoured in every class.
+        others = (c + 1 + torch.randperm(kinds - 1, generator=generator)) % kinds
+        value[rows[own:]] = others[torch.arange(len(rows) - own) % (kinds - 1)]
+    return value
 
 
 def bernoulli_colours(y: Tensor, ratio: float, generator: torch.Generator, num_colours: int = 10) -> Tensor:
