@@ -4,8 +4,8 @@ r"""places: garments pasted on photographs, whose ground gives the garment away.
     x_i = t_{c_i} \odot \big[(1 - \alpha_i)\, U(p_i) + \alpha_i\, s_i k_i\big], \qquad
     P(b_i = y_i) = P(c_i = y_i) = \text{ratio}
 
-p is a CIFAR-10 photograph of the ground b, enlarged by U; s is the shade of a Fashion-MNIST garment of class y, turned, scaled to
-0.55 to 0.8 of the picture's side and put at a random place, alpha its mask and k a random colour. Bias column `ground`:
+p is a CIFAR-10 photograph of the ground b (blue ones for water and sky, others for land), enlarged by U; s is the shade of a Fashion-MNIST garment of class y, turned, scaled to
+0.5 to 0.75 of the picture's side and put at a random place, alpha its mask and k a random colour. Bias column `ground`:
 
 =========  ==========================================================================================
 2 classes  coat, dress on water (ship, airplane: water and sky), land (deer, frog, horse)
@@ -37,7 +37,7 @@ from torch import Tensor
 from unskew.core.errors import UserError
 from unskew.core.rng import stream
 from unskew.data.bases import FASHION_NAMES, base
-from unskew.data.cifar import NAMES, cifar10
+from unskew.data.cifar import NAMES, Photographs, cifar10
 from unskew.data.colour import TINT_NAMES, even_shares, tint
 from unskew.data.dataset import DataSet, Memory
 
@@ -48,9 +48,10 @@ GROUNDS: dict[int, dict[str, tuple[str, ...]]] = {
     3: {"water": ("ship", "airplane"), "land": LAND, "road": ROAD},
     4: {"water": ("ship",), "sky": ("airplane",), "land": LAND, "road": ROAD},
 }
-SCALE = (0.55, 0.8)  # side of the garment's box, as a share of the picture's
+SCALE = (0.5, 0.75)  # side of the garment's box, as a share of the picture's
 TURN = math.pi / 12  # largest rotation, both ways
 STEEP = 0.2  # grey level from which the mask is opaque
+BLUE = 5  # grey levels by which blue differs from the mean of red and green on water and sky (more) and on land (less)
 CHUNK = 500
 
 
@@ -75,36 +76,34 @@ class Config:
 
 def make(cfg: Config) -> DataSet:
     columns = tuple(cfg.shortcuts.split(","))
-    y, bias, x = zip(*(_part(cfg, columns, name) for name in ("train", "val", "test")), strict=True)
+    garments, photographs = base("fashion"), cifar10()
+    worn = [garments.y == FASHION_NAMES.index(name) for name in GARMENTS[: cfg.classes]]
+    grounds = [shows(ground, scenes, photographs) for ground, scenes in GROUNDS[cfg.classes].items()]
+    known: list[tuple[Tensor, Tensor]] = []
+    pictures = []
+    for split in ("train", "val", "test"):
+        y, bias = labels(cfg, len(columns), split)
+        g = stream(cfg.seed, "places", split, "sources")
+        garment = garments.x[_pick(y, worn, garments.num_train, split, g)]
+        photograph = photographs.x[_pick(bias[:, 0], grounds, photographs.num_train, split, g)]
+        x = torch.empty(len(y), 3, cfg.size, cfg.size, dtype=torch.uint8)
+        for start in range(0, len(y), CHUNK):
+            part = slice(start, start + CHUNK)
+            x[part] = paste(garment[part], photograph[part], cfg.size, stream(cfg.seed, "places", split, "draw", start))
+        known.append((y, bias))
+        pictures.append(tint(x, bias[:, 1]) if "tint" in columns else x)
     values = {"ground": tuple(GROUNDS[cfg.classes]), "tint": TINT_NAMES[: cfg.classes]}
     return DataSet(
         name="places",
-        inputs=Memory(torch.cat(x)),
-        y=torch.cat(y),
+        inputs=Memory(torch.cat(pictures)),
+        y=torch.cat([y for y, _ in known]),
         classes=GARMENTS[: cfg.classes],
-        split=torch.cat([torch.full((len(part),), k) for k, part in enumerate(y)]),
-        bias=torch.cat(bias),
+        split=torch.cat([torch.full((len(y),), k) for k, (y, _) in enumerate(known)]),
+        bias=torch.cat([bias for _, bias in known]),
         bias_names=columns,
         bias_values=tuple(values[name] for name in columns),
         aligned_by_design=tuple(torch.eye(cfg.classes, dtype=torch.bool) for _ in columns),
     )
-
-
-def _part(cfg: Config, columns: tuple[str, ...], split: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Class, bias values and pictures of one split."""
-    y, bias = labels(cfg, len(columns), split)
-    garments, photographs = base("fashion"), cifar10()
-    g = stream(cfg.seed, "places", split, "sources")
-    worn = [[FASHION_NAMES.index(name)] for name in GARMENTS[: cfg.classes]]
-    scenes = [[NAMES.index(name) for name in kinds] for kinds in GROUNDS[cfg.classes].values()]
-    garment = _pick(y, garments.y, garments.num_train, worn, split, g)
-    photograph = _pick(bias[:, 0], photographs.y, photographs.num_train, scenes, split, g)
-    x = torch.empty(len(y), 3, cfg.size, cfg.size, dtype=torch.uint8)
-    for start in range(0, len(y), CHUNK):
-        part = slice(start, start + CHUNK)
-        drawn = stream(cfg.seed, "places", split, "draw", start)
-        x[part] = paste(garments.x[garment[part]], photographs.x[photograph[part]], cfg.size, drawn)
-    return y, bias, tint(x, bias[:, 1]) if "tint" in columns else x
 
 
 def labels(cfg: Config, columns: int, split: str) -> tuple[Tensor, Tensor]:
@@ -121,14 +120,25 @@ def labels(cfg: Config, columns: int, split: str) -> tuple[Tensor, Tensor]:
     return y, torch.stack(shares, 1)
 
 
-def _pick(wanted: Tensor, known: Tensor, num_train: int, members: list[list[int]], split: str, g: torch.Generator) -> Tensor:
-    """An image of one of the wanted kind's `members` for every row, in random order; none twice before all were used once."""
-    number = torch.arange(len(known))
-    is_val = number % 10 == 9
-    allowed = {"train": (number < num_train) & ~is_val, "val": (number < num_train) & is_val, "test": number >= num_train}[split]
+def shows(ground: str, scenes: tuple[str, ...], photographs: Photographs) -> Tensor:
+    """Which photographs (N,) show this ground: of one of these classes, and for water, sky and land of a fitting colour."""
+    red, green, blue = (photographs.x.sum((2, 3)) / photographs.x[0, 0].numel()).unbind(1)
+    blueness = blue - (red + green) / 2
+    of_class = torch.isin(photographs.y, torch.tensor([NAMES.index(name) for name in scenes]))
+    if ground == "road":
+        return of_class
+    return of_class & (blueness < -BLUE if ground == "land" else blueness > BLUE)
+
+
+def _pick(wanted: Tensor, kinds: list[Tensor], num_train: int, split: str, g: torch.Generator) -> Tensor:
+    """A random image of the wanted kind for every row; none twice before all were used once. Every tenth image of the training
+    part is for val, the rest for train."""
+    number = torch.arange(len(kinds[0]))
+    is_test = number >= num_train
+    allowed = is_test if split == "test" else ~is_test & ((number % 10 == 9) == (split == "val"))
     rows = torch.empty_like(wanted)
-    for kind, codes in enumerate(members):
-        pool = (allowed & torch.isin(known, torch.tensor(codes))).nonzero().flatten()
+    for kind, members in enumerate(kinds):
+        pool = (members & allowed).nonzero().flatten()
         pool = pool[torch.randperm(len(pool), generator=g)]
         here = (wanted == kind).nonzero().flatten()
         rows[here] = pool[torch.arange(len(here)) % len(pool)]
