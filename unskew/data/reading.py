@@ -21,7 +21,7 @@ class DataConfig:
     max_bad: float = 0.01  # share of images that may fail to decode
     holdout: float = 0.1  # share of the training rows for a val or test split that the source lacks
     noise: float = 0.0  # share of train and val labels flipped to another class
-    augment: str = "none"  # random changes of training inputs: none, flip, crop-flip, pgd
+    augment: str = "none"  # random changes of training inputs: none, light, flip, crop-flip, pgd
     keep: str = ""  # table from unskew repair: rows it gives weight 0 are left out of training
     hide: Literal["", "blur", "black"] = ""  # what to do to the given boxes or masks
     boxes: tuple[str, ...] = ("x0", "y0", "x1", "y1")  # columns of the boxes, in pixels

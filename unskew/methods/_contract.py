@@ -49,6 +49,16 @@ class Method(nn.Module):
         return cls.sees
 
     @classmethod
+    def settled(cls, cfg: Any, data: DataSet) -> Any:
+        """The settings with every `auto` decided for this data set."""
+        return cfg
+
+    @classmethod
+    def reads_inputs(cls, cfg: Any) -> bool:
+        """Whether it works on the pixels themselves, so that features of a frozen network, computed once, will not do."""
+        return False
+
+    @classmethod
     def training_data(cls, cfg: Any, data: DataSet) -> DataSet:
         """The data set to train on; a method that adds rows of another source does so here."""
         return data

@@ -70,6 +70,10 @@ class Adversarial(Method):
     sees = frozenset({"bias"})
     multi_label = True
 
+    @classmethod
+    def reads_inputs(cls, cfg: AdversarialConfig) -> bool:
+        return bool(cfg.at)
+
     rows_seen: Tensor  # () rows trained on, for the warm-up
     class_weight: Tensor  # (L,)
 

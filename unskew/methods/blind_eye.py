@@ -43,6 +43,10 @@ class BlindEye(Method):
     sees = frozenset({"bias"})
     parts = ("bias", "task")
 
+    @classmethod
+    def reads_inputs(cls, cfg: BlindEyeConfig) -> bool:
+        return cfg.target == "color" or bool(cfg.at)
+
     def __init__(self, cfg: BlindEyeConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
         super().__init__(cfg, facts, make_model)
         self.h: Any = make_heads(self.model, cfg.at, cfg.target, facts, cfg.hidden)

@@ -27,6 +27,10 @@ class Gray(Method):
     Config = GrayConfig
     multi_label = True
 
+    @classmethod
+    def reads_inputs(cls, cfg: GrayConfig) -> bool:
+        return True
+
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         per_sample = task_loss(self.predict(batch.x), batch.y)
         return {"ce": batch.mean(per_sample)}

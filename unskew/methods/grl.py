@@ -39,6 +39,10 @@ class GRL(Method):
     Config = GRLConfig
     sees = frozenset({"bias"})
 
+    @classmethod
+    def reads_inputs(cls, cfg: GRLConfig) -> bool:
+        return cfg.target == "color" or bool(cfg.at)
+
     def __init__(self, cfg: GRLConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
         super().__init__(cfg, facts, make_model)
         self.h: Any = make_heads(self.model, cfg.at, cfg.target, facts, cfg.hidden)

@@ -81,6 +81,10 @@ class HEX(Method):
 
     scale: Tensor  # running root mean square of h and g
 
+    @classmethod
+    def reads_inputs(cls, cfg: HEXConfig) -> bool:
+        return True
+
     def __init__(self, cfg: HEXConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
         super().__init__(cfg, facts, make_model)
         if not isinstance(self.model, Model):

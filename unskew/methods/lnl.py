@@ -56,6 +56,10 @@ class LNL(Method):
     sees = frozenset({"bias"})
     parts = ("task", "bias")
 
+    @classmethod
+    def reads_inputs(cls, cfg: LNLConfig) -> bool:
+        return cfg.target == "color" or bool(cfg.at)
+
     def __init__(self, cfg: LNLConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
         super().__init__(cfg, facts, make_model)
         self.h: Any = make_heads(self.model, cfg.at, cfg.target, facts, cfg.hidden)

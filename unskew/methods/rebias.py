@@ -66,6 +66,10 @@ class ReBias(Method):
     Config = ReBiasConfig
     parts = ("g", "f")
 
+    @classmethod
+    def reads_inputs(cls, cfg: ReBiasConfig) -> bool:
+        return not cfg.g
+
     width: Tensor  # (1 + G,) kernel widths of f and each g
     width_sum: Tensor  # of this epoch's batches
     width_steps: Tensor  # () steps of this epoch

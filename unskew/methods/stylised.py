@@ -32,6 +32,10 @@ class Stylised(Method):
     Config = StylisedConfig
 
     @classmethod
+    def reads_inputs(cls, cfg: StylisedConfig) -> bool:
+        return True
+
+    @classmethod
     def training_data(cls, cfg: StylisedConfig, data: DataSet) -> DataSet:
         if not cfg.second:
             raise UserError(

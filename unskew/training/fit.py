@@ -32,6 +32,7 @@ class TrainConfig:
     accumulate: int = 1  # split each batch into this many parts to save memory; terms that compare rows do so within a part
     sampler: Literal["uniform", "balanced"] = "uniform"  # balanced: every group equally often (multi-label: every bias value)
     weights: Literal["auto", "loss", "chance", "keep", "sampler"] = "auto"  # use of a table's weights; auto: as the table says
+    tune: Literal["auto", "head", "all"] = "auto"  # what learns in a pretrained network; auto: the last layer of one we chose
     start: str = ""  # a finished run whose network gives the initial weights
     checkpoint: str = "200 steps"  # interval between saved states
     log_every: int = 50  # steps between log lines

@@ -46,15 +46,6 @@ def warm_start(method: Method, run: str) -> None:
     method.model.load_state_dict({k: t.to(own[k].dtype) for k, t in saved.items()})
 
 
-def default_model(shape: tuple[int, ...]) -> str:
-    """The network for inputs of this shape when none is named."""
-    if len(shape) == 3 and min(shape[1:]) >= 28:
-        return "convnet1"
-    if len(shape) in (1, 3):
-        return "mlp"
-    raise UserError(f"no default model for inputs of shape {shape}; name one with --model")
-
-
 def make_method(
     name: str,
     settings: dict[str, Any],

@@ -9,6 +9,7 @@ from unskew.core import engine as processes
 from unskew.data.dataset import DataSet
 from unskew.data.loader import rows_in_order
 from unskew.methods._contract import Method
+from unskew.training.frozen import is_frozen, with_features
 
 BATCH = 1024  # rows per forward pass; `batch_for` lowers it for large rows
 
@@ -20,6 +21,8 @@ def predict(
 
     `alter(inputs, ids)` changes inputs in [0, 1] before anything else sees them.
     """
+    if is_frozen(method.model) and alter is None and not method.reads_inputs(method.cfg):
+        data = with_features(data, method.model, rows, workers)
     parameter = next(method.parameters())
     was_training = method.training
     method.eval()

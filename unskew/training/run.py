@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unskew.core import progress
+from unskew.core import config, progress
 from unskew.core.engine import Engine
 from unskew.core.errors import UserError
 from unskew.core.files import plain, write_json
@@ -24,8 +24,10 @@ from unskew.data.samplers import Sampler, group_weights, unit_mean
 from unskew.data.sources import load
 from unskew.methods._contract import Method, method_class
 from unskew.records import Run, Table
+from unskew.training.defaults import check_tune, choose
 from unskew.training.fit import NonFinite, fit
-from unskew.training.make import check_data, default_model, make_method, training_data, warm_start
+from unskew.training.frozen import is_frozen, standardise, with_features
+from unskew.training.make import check_data, make_method, training_data, warm_start
 from unskew.training.optim import make_optimizer, schedule_factor
 from unskew.training.record import IDENTITY, identity_there, record
 from unskew.training.selection import check
@@ -47,8 +49,8 @@ def train_once(
     command: str = "",
 ) -> Run:
     """Train a method of one stage on `source` into the folder `out`. Called again, it resumes, or returns the finished run."""
-    out = Path(out)
-    cfg = run_config(Settings.of(settings), method_name=method, model_name=model, seed=seed)
+    out, asked = Path(out), Settings.of(settings)
+    cfg = run_config(asked, method_name=method, model_name=model, seed=seed)
     method_class(method)  # reject an unknown name before reading data
     check_place(out, "a run", ("config.json",))
     if isinstance(source, DataSet) and source.reading is not None and cfg.data == DataConfig():
@@ -59,14 +61,14 @@ def train_once(
     data.rows("train")  # raises if the split is empty
     if not data.has("test"):
         progress.say(f"{data.name} has no test split and is too small to split one off; judge the run with --on or --split val")
-    cfg = dataclasses.replace(cfg, model_name=model or default_model(data.shape))
-    check(cfg.select.rule, data)
     given = read_weights(weights, data, cfg.train.weights)
+    cfg, chosen = _settled(cfg, asked, data, given is not None)
+    check(cfg.select.rule, data)
     used = training_data(method, cfg.method, data)
     if used is not data and given is not None:
         raise UserError(f"method {method!r} adds rows of another source, which --weights does not cover; use one or the other")
     instance = make_method(method, cfg.method, cfg.model_name, cfg.model, used, seed, None if given is None else given.value)
-    data = _with_notes(data, (*check_data(method, cfg.method, data), *_never_drawn(data, cfg)))
+    data = _with_notes(data, (*chosen, *check_data(method, cfg.method, data), *_never_drawn(data, cfg)))
     warm_start(instance, cfg.train.start)
     written = plain(record(cfg, data, instance, given, command))
     there = Run(out).config if (out / "config.json").is_file() else None
@@ -83,6 +85,49 @@ def train_once(
             shutil.rmtree(out, ignore_errors=True)
         raise
     return Run(out)
+
+
+def _settled(cfg: RunConfig, asked: Settings, data: DataSet, weighted: bool) -> tuple[RunConfig, tuple[str, ...]]:
+    """The settings with what the data decides: the method's own `auto`, and a network with its training if none is named."""
+    cls = method_class(cfg.method_name)
+    built: Any = config.build(cls.Config, cfg.method, "method.")
+    own = cls.settled(built, data)
+    if own is not built:
+        cfg = dataclasses.replace(cfg, method=dataclasses.asdict(own))
+    check_tune(cfg.train.tune, cfg.model_name)
+    if cfg.model_name:
+        if cfg.train.tune == "head" and cfg.model_name != "frozen":
+            inner = {f"net.{key}": value for key, value in cfg.model.items()}
+            cfg = dataclasses.replace(cfg, model_name="frozen", model={"backbone": cfg.model_name, **inner})
+        return cfg, ()
+    chosen = choose(data, cls, own, cfg.train.tune, int(asked["train"].get("batch", 0)), weighted)
+    merged = Settings.of({**_compatible(chosen.settings, asked.dotted()), **asked.dotted()})
+    settled = run_config(merged, method_name=cfg.method_name, model_name=chosen.model, seed=cfg.seed)
+    if chosen.model == "frozen" and settled.data.augment != "none":
+        raise UserError(
+            f"data.augment={settled.data.augment} needs the pixels at every step, but only the last layer learns here; "
+            "set train.tune=all, or leave out data.augment"
+        )
+    settled = dataclasses.replace(settled, data=dataclasses.replace(cfg.data, augment=settled.data.augment), method=cfg.method)
+    return settled, (f"network: {chosen.model}, chosen for {chosen.why}; {_in_words(settled)}",)
+
+
+def _compatible(chosen: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The chosen settings without those that something the user gave replaces as a whole."""
+    replaced = {part: f"{part}." for part in ("optim", "select") if f"{part}.{'name' if part == 'optim' else 'rule'}" in asked}
+    left = {k: v for k, v in chosen.items() if not any(k.startswith(prefix) for prefix in replaced.values())}
+    if "train.epochs" in asked:
+        left.pop("train.steps", None)
+    return left
+
+
+def _in_words(cfg: RunConfig) -> str:
+    """How long and by what a network is trained, for the note on the page."""
+    length = f"{cfg.train.steps} steps" if cfg.train.steps else f"{cfg.train.epochs:g} epochs"
+    parts = [f"{length} of {cfg.train.batch} rows", f"{cfg.optim.name} at {cfg.optim.lr:g}"]
+    parts.append(f"weight decay {cfg.optim.weight_decay:g}")
+    parts += [f"augmentation {cfg.data.augment}"] if cfg.data.augment != "none" else []
+    return ", ".join([*parts, f"weights selected by {cfg.select.rule}"])
 
 
 def _with_notes(data: DataSet, notes: tuple[str, ...]) -> DataSet:
@@ -105,12 +150,17 @@ def _run(
     if cfg.train.precision == "64-true":
         method = method.double()
     method = method.to(engine.device)
+    if is_frozen(method.model):
+        names = [s for s in ("train", "val") if data.has(s)]
+        data = with_features(data, method.model, torch.cat([data.rows(s) for s in names]), cfg.data.workers)
+        for network in method.modules():
+            standardise(network, data)
     optimizers = {name: make_optimizer(p, cfg.optim) for name, p in method.parameter_sets().items()}
     for optimizer in optimizers.values():
         for group in optimizer.param_groups:
             group["initial_lr"] = group["lr"]
     loader = _loader(method, data, cfg, weights, engine)
-    per_epoch = loader.sampler.steps_per_epoch
+    per_epoch = _steps_of_all_rows(data, cfg.train.batch)
     total = cfg.train.steps or max(1, round(cfg.train.epochs * per_epoch))
     schedule_factor(cfg.optim, 0, total, per_epoch)  # reject a malformed duration before the first step
     state = State(out, method, optimizers, data, cfg, engine, per_epoch, total, loader)
@@ -131,6 +181,13 @@ def _run(
             )  # fmt: skip
         state.finish()
         engine.barrier()
+
+
+def _steps_of_all_rows(data: DataSet, batch: int) -> int:
+    """Steps of an epoch of the full training set: a subset is trained on for as many steps, not for as many passes."""
+    dropped = data.rows("dropped") if data.has("dropped") else data.y[:0]
+    rows = torch.cat([data.rows("train"), dropped])
+    return Sampler(rows, min(batch, len(rows)), 0).steps_per_epoch
 
 
 def _loader(method: Method, data: DataSet, cfg: RunConfig, weights: Weights | None, engine: Engine) -> Loader:

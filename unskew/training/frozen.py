@@ -1,0 +1,59 @@
+"""Features of a frozen network, computed once and cached, in place of the inputs."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TypeGuard
+
+import torch
+from torch import Tensor, nn
+
+from unskew.data.dataset import DataSet
+from unskew.features import Spec, compute
+from unskew.models.frozen import Frozen
+from unskew.representations import _contract as representations
+
+
+@dataclass(frozen=True)
+class Computed:
+    """Feature vectors of some rows of a data set, addressed by sample id."""
+
+    x: Tensor  # (n, D)
+    place: Tensor  # (N,) position of each sample, -1 where there are no features
+    in_memory: bool = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.x.shape[1:])
+
+    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        place = self.place[index]
+        return self.x[place.clamp(min=0)], place >= 0
+
+
+def is_frozen(network: nn.Module) -> TypeGuard[Frozen]:
+    return isinstance(network, Frozen)
+
+
+def representation_of(network: Frozen) -> Spec:
+    """The representation that a frozen network's backbone computes."""
+    kind = representations.load("layer")
+    net = {"backbone": network.cfg.backbone, "size": network.side, **{f"net.{k}": v for k, v in network.cfg.net.items()}}
+    return Spec("layer", kind, kind.config(model="frozen", net=net))
+
+
+def with_features(data: DataSet, network: Frozen, rows: Tensor, workers: int = 0) -> DataSet:
+    """The data set with features of these rows as its inputs; a data set that has them already is returned as it is."""
+    if isinstance(data.inputs, Computed):
+        return data
+    index, blocks = compute(data, [representation_of(network)], rows.sort().values, workers=workers)
+    place = torch.full((len(data),), -1)
+    place[index] = torch.arange(len(index))
+    return dataclasses.replace(data, inputs=Computed(blocks["layer"], place), mean=(), std=())
+
+
+def standardise(network: nn.Module, data: DataSet) -> None:
+    """Scale the network's features by those of the training rows."""
+    if is_frozen(network):
+        assert isinstance(data.inputs, Computed)
+        x, there = data.inputs.rows(data.rows("train"))
+        network.scale_by(x[there])
