@@ -38,7 +38,7 @@ from unskew.core.errors import UserError
 from unskew.core.rng import stream
 from unskew.data.bases import FASHION_NAMES, base
 from unskew.data.cifar import NAMES, Photographs, cifar10
-from unskew.data.colour import TINT_NAMES, even_shares, tint
+from unskew.data.colour import TINT_NAMES, even_shares, tinted
 from unskew.data.dataset import DataSet, Memory
 
 GARMENTS = ("coat", "dress", "t-shirt", "bag")
@@ -91,7 +91,7 @@ def make(cfg: Config) -> DataSet:
             part = slice(start, start + CHUNK)
             x[part] = paste(garment[part], photograph[part], cfg.size, stream(cfg.seed, "places", split, "draw", start))
         known.append((y, bias))
-        pictures.append(tint(x, bias[:, 1]) if "tint" in columns else x)
+        pictures.append(tinted(x, bias[:, 1]) if "tint" in columns else x)
     values = {"ground": tuple(GROUNDS[cfg.classes]), "tint": TINT_NAMES[: cfg.classes]}
     return DataSet(
         name="places",
