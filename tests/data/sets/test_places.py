@@ -39,7 +39,7 @@ def test_shares_are_exact_and_test_groups_equal(classes, shortcuts):
 
 
 def test_two_shortcuts_fail_on_different_rows():
-    data = load(f"places:shortcuts=ground,tint,ratio=0.8,rows=2000,test=4,size=24")
+    data = load("places:shortcuts=ground,tint,ratio=0.8,rows=2000,test=4,size=24")
     train = data.rows("train")
     conflicting = data.bias[train] != data.y[train, None]
     assert conflicting.sum(0).tolist() == [400, 400]
@@ -91,7 +91,7 @@ def test_garments_of_the_test_are_not_those_of_the_training(monkeypatch):
     black = torch.zeros(2000, 3, 32, 32, dtype=torch.uint8)
     monkeypatch.setattr(places, "cifar10", lambda: cifar.Photographs(black, y, 1500))
     monkeypatch.setattr(places, "shows", lambda ground, scenes, photographs: y >= 0)
-    data = load("places:rows=300,test=4,size=64")
+    data = load("places:rows=300,test=50,size=64")
     assert int(data.inputs.x[data.split < 2].max()) == 0
     pictures = data.inputs.x[data.rows("test")].numpy()
     # A fully lit garment is a square of one colour, of 0.5 to 0.75 of the side; a turn may push its corners out of the picture.
@@ -99,8 +99,10 @@ def test_garments_of_the_test_are_not_those_of_the_training(monkeypatch):
         covered = (picture == picture.max((1, 2), keepdims=True)).all(0)
         assert 0.22 < covered.mean() < 0.57
         assert picture.max((1, 2)).min() >= round(0.25 * 255)
-    # A turn leaves the area of a square that stays inside: the mean of s squared for s uniform on (0.5, 0.75) is 0.396.
-    assert abs(np.mean(pictures.max(1) > 0) - 0.396) < 0.06
+    # A turn leaves the area: the mean of s squared for s uniform on (0.5, 0.75) is 0.396, with a standard deviation of 0.09. The
+    # soft edge adds up to a pixel of 28 on each side.
+    lit_share = np.mean(pictures.max(1) > 0)
+    assert 0.396 - 4 * 0.09 / 200**0.5 < lit_share < 0.396 * (30 / 28) ** 2 + 4 * 0.09 / 200**0.5
 
 
 def test_a_tint_is_all_that_the_second_shortcut_changes():
