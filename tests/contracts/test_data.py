@@ -6,16 +6,22 @@ import pytest
 import torch
 
 from tests.support.real_sets import MAKE, rows
-from tests.support.sets import source
+from tests.support.sets import source, use_small_sources
 from unskew.core import registry
 from unskew.core.errors import UserError
 from unskew.data import load
 from unskew.data.readers.arrays import write_arrays
 from unskew.data.sets import _contract as sets
 
-# mnist and fruit are fetched, their builders are tested on the embedded digits; real sets are read from disk: REAL
+# mnist and fruit are fetched, their builders are tested on the embedded digits; places is made of small stand-ins for what it
+# fetches; real sets are read from disk: REAL
 NAMES = [n for n in registry.names("data") if n not in ("mnist", "fruit") and not sets.load(n).on_disk]
 REAL = [n for n in registry.names("data") if sets.load(n).on_disk]
+
+
+@pytest.fixture(autouse=True)
+def small_sources(monkeypatch):
+    use_small_sources(monkeypatch)
 
 
 @pytest.mark.parametrize("name", NAMES)

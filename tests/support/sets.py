@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from unskew.core.errors import UserError
-from unskew.data import load
+from unskew.data import bases, cifar, load
+from unskew.data.sets import places
 
 DIGITS = "base=digits"
 
@@ -15,9 +16,24 @@ def source(name, extra=""):
         "cartoon": "rows=800,size=16",
         "texture-shapes": "rows=800,size=24",
         "moving-digits": "base=digits,rows=600,size=24",
+        "places": "rows=200,test=10,size=24",
+        "defects": "rows=200,test=60,size=32",
     }
     settings = ",".join(filter(None, [DIGITS if "mnist" in name else small.get(name, ""), extra]))
     return f"{name}:{settings}" if settings else name
+
+
+def use_small_sources(monkeypatch):
+    """`places` from 2,000 random pictures of each of its sources instead of a download: water blue, land brown; 500 for the test."""
+    g = torch.Generator().manual_seed(0)
+    y = torch.arange(2000)[torch.randperm(2000, generator=g)] % 10
+    grey = torch.randint(0, 256, (2000, 28, 28), generator=g, dtype=torch.uint8)
+    photographs = torch.randint(0, 100, (2000, 3, 32, 32), generator=g, dtype=torch.uint8)
+    blue = torch.isin(y, torch.tensor([cifar.NAMES.index(n) for n in ("ship", "airplane")]))
+    photographs[:, 2][blue] += 100
+    photographs[:, 0][~blue] += 100
+    monkeypatch.setattr(places, "base", lambda name: bases.Base(grey, y, 1500))
+    monkeypatch.setattr(places, "cifar10", lambda: cifar.Photographs(photographs, y, 1500))
 
 
 def biased_in_training_only(name):

@@ -53,10 +53,10 @@ def colour_backgrounds(grey: Tensor, colour: Tensor) -> Tensor:
     return out
 
 
-def tint(x: Tensor, kind: Tensor) -> Tensor:
+def tinted(x: Tensor, kind: Tensor) -> Tensor:
     """Photographs (N, 3, H, W) uint8 times the factors of their tint (N,), rounded.
 
-    >>> tint(torch.full((1, 3, 1, 1), 100, dtype=torch.uint8), torch.tensor([1])).flatten().tolist()
+    >>> tinted(torch.full((1, 3, 1, 1), 100, dtype=torch.uint8), torch.tensor([1])).flatten().tolist()
     [55, 75, 100]
     """
     factors = torch.tensor(TINTS)

@@ -6,8 +6,8 @@ r"""defects: industrial surfaces with or without a dark area. Darkness is the cl
 
 s is the surface: brushed lines or cast grain of random brightness and colour; h a slow shadow across the picture; every picture has
 up to three kinds of distractors j, drawn alike in both classes: a dark frame at an edge, small dark dots, a thin scratch. A defect
-(class 1, exactly `share` of the rows of every split) is one more dark area m of irregular outline, at a random place, of radius r
-(as a share of the side) and contrast k. So defective pictures are darker on average, but no brightness tells the classes apart.
+is one more dark area m of irregular outline, at a random place, of radius r (as a share of the side) and contrast k; exactly
+round(n * share) rows of every split have one. They are darker on average, but brightness alone does not tell the classes apart.
 There is no bias column: an audit that calls darkness a shortcut here, or a repair that removes it, does harm.
 
 `order=class` writes the same rows in order of class with a little mixing, so that row numbers and file names leak the class.
@@ -40,8 +40,8 @@ CHUNK = 250
 class Config:
     rows: int = 2000  # training rows; a tenth more for validation
     test: int = 600  # test rows
-    share: float = 0.3  # of defects
-    order: Literal["random", "class"] = "random"  # of the rows of every split; class: row numbers leak the class
+    share: float = 0.3  # share of rows with a defect
+    order: Literal["random", "class"] = "random"  # order of the rows in every split; class: it leaks the class
     size: int = 96  # side of the image in pixels
     seed: int = 0  # random seed
 

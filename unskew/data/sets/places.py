@@ -4,8 +4,9 @@ r"""places: garments pasted on photographs, whose ground gives the garment away.
     x_i = t_{c_i} \odot \big[(1 - \alpha_i)\, U(p_i) + \alpha_i\, s_i k_i\big], \qquad
     P(b_i = y_i) = P(c_i = y_i) = \text{ratio}
 
-p is a CIFAR-10 photograph of the ground b (blue ones for water and sky, others for land), enlarged by U; s is the shade of a Fashion-MNIST garment of class y, turned, scaled to
-0.5 to 0.75 of the picture's side and put at a random place, alpha its mask and k a random colour. Bias column `ground`:
+p is a CIFAR-10 photograph of the ground b, enlarged by U; s is the shade of a Fashion-MNIST garment of class y, turned by up to 15
+degrees, scaled to 0.5 to 0.75 of the picture's side and put at a random place, alpha its mask and k a random colour. Photographs of
+water and sky are blue on average, those of land are not. Bias column `ground`:
 
 =========  ==========================================================================================
 2 classes  coat, dress on water (ship, airplane: water and sky), land (deer, frog, horse)
@@ -38,7 +39,7 @@ from unskew.core.errors import UserError
 from unskew.core.rng import stream
 from unskew.data.bases import FASHION_NAMES, base
 from unskew.data.cifar import NAMES, Photographs, cifar10
-from unskew.data.colour import TINT_NAMES, even_shares, tint
+from unskew.data.colour import TINT_NAMES, even_shares, tinted
 from unskew.data.dataset import DataSet, Memory
 
 GARMENTS = ("coat", "dress", "t-shirt", "bag")
@@ -91,7 +92,7 @@ def make(cfg: Config) -> DataSet:
             part = slice(start, start + CHUNK)
             x[part] = paste(garment[part], photograph[part], cfg.size, stream(cfg.seed, "places", split, "draw", start))
         known.append((y, bias))
-        pictures.append(tint(x, bias[:, 1]) if "tint" in columns else x)
+        pictures.append(tinted(x, bias[:, 1]) if "tint" in columns else x)
     values = {"ground": tuple(GROUNDS[cfg.classes]), "tint": TINT_NAMES[: cfg.classes]}
     return DataSet(
         name="places",
@@ -122,12 +123,12 @@ def labels(cfg: Config, columns: int, split: str) -> tuple[Tensor, Tensor]:
 
 def shows(ground: str, scenes: tuple[str, ...], photographs: Photographs) -> Tensor:
     """Which photographs (N,) show this ground: of one of these classes, and for water, sky and land of a fitting colour."""
-    red, green, blue = (photographs.x.sum((2, 3)) / photographs.x[0, 0].numel()).unbind(1)
-    blueness = blue - (red + green) / 2
-    of_class = torch.isin(photographs.y, torch.tensor([NAMES.index(name) for name in scenes]))
-    if ground == "road":
-        return of_class
-    return of_class & (blueness < -BLUE if ground == "land" else blueness > BLUE)
+    members = torch.isin(photographs.y, torch.tensor([NAMES.index(name) for name in scenes]))
+    if ground != "road":
+        red, green, blue = photographs.x[members].float().mean((2, 3)).unbind(1)
+        blueness = blue - (red + green) / 2
+        members[members.clone()] = blueness < -BLUE if ground == "land" else blueness > BLUE
+    return members
 
 
 def _pick(wanted: Tensor, kinds: list[Tensor], num_train: int, split: str, g: torch.Generator) -> Tensor:
@@ -161,8 +162,8 @@ def paste(garment: Tensor, photograph: Tensor, size: int, g: torch.Generator) ->
     grey = garment[:, None].float() / 255
     # Dark folds inside a garment belong to it: the mask is the garment closed by one pixel, then steep.
     mask = -F.max_pool2d(-F.max_pool2d(grey, 3, 1, 1), 3, 1, 1)
-    shade, mask = F.grid_sample(torch.cat([grey, mask], 1), grid, align_corners=False).split(1, 1)
-    alpha = (mask / STEEP).clamp(0, 1)
+    worn = F.grid_sample(torch.cat([grey, mask], 1), grid, align_corners=False)
+    shade, alpha = worn[:, :1], (worn[:, 1:] / STEEP).clamp(0, 1)
     colour = uniform(0.25, 1, 3, 1, 1)
     cloth = colour * (0.3 + 0.7 * shade)
     ground = F.interpolate(photograph.float() / 255, size=size, mode="bicubic", align_corners=False).clamp(0, 1)
