@@ -1,0 +1,106 @@
+"""A biased model's opinion of every row, without bias labels: what the simplest reader that explains the errors would say.
+
+A reference model is wrong on the rows that lack the shortcut, and on the hard ones. If simple representations (colour, texture,
+border, ...) explain which rows those are, a reader of just these gives the opinion: it cannot see the content, so it errs on the
+rows that lack the shortcut and on few others. If none does, the reference's own opinion has to do.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from unskew.data.dataset import DataSet
+from unskew.features import Spec, compute, standard
+from unskew.measure.explained_errors import Explained, explained_errors
+from unskew.stats.independence import independence_weights
+from unskew.stats.readers import biased_logits, class_balanced, held_out_logits, with_constant
+
+EXPLAINS = 0.8  # area under the curve from which a representation counts as the reason for the errors
+NEARLY = 0.05  # representations that explain nearly as much are read together
+DECAYS = (1e-1, 1e-2)  # of the readers
+SIMPLE = 1e-1  # weight decay of the biased reader
+SEEDS = 3  # ways to cut the rows into folds, averaged
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One simple representation, and how well it explains the reference's errors."""
+
+    name: str
+    phrase: str
+    errors: Explained
+    accuracy: float  # class-balanced, of its reader on rows that it was not fitted on
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """The opinion of every row, and weights under which it is independent of the class."""
+
+    index: Tensor  # (n,) sample ids
+    code: Tensor  # (n,) the class that the biased model would say
+    weight: Tensor  # (n,) mean 1
+    source: tuple[str, ...]  # representations that were read; empty: the reference itself
+    explanations: tuple[Explanation, ...]  # the best first
+
+    @property
+    def explained(self) -> float:
+        """The best explanation's area under the curve; 0.5 if nothing was tried."""
+        values = [e.errors.value for e in self.explanations if e.errors.value == e.errors.value]
+        return max(values, default=0.5)
+
+
+def nuisances(data: DataSet) -> list[Spec]:
+    """The simple representations that should not tell the class; columns of the source are not looked at."""
+    return [one for one in standard(data)[0] if not one.content and not one.name.startswith("column")]
+
+
+def balanced_accuracy(logits: Tensor, y: Tensor) -> float:
+    return float((class_balanced(y) * (logits.argmax(-1) == y).double()).mean())
+
+
+def explain(data: DataSet, rows: Tensor, wrong: Tensor, *, seed: int = 0, workers: int = 0) -> tuple[list[Explanation], dict[str, Tensor]]:
+    """How well each simple representation explains which of the rows are `wrong`, the best first, and the features."""
+    specs = nuisances(data)
+    if not specs:
+        return [], {}
+    index, features = compute(data, specs, rows, workers=workers)
+    here = torch.isin(rows, index)
+    y, bad = data.y[rows][here], wrong[here]
+    found = []
+    for one in specs:
+        x = with_constant(features[one.name])
+        logits = held_out_logits(x, y, len(data.classes), DECAYS, weight=class_balanced(y), seed=seed)
+        loss = torch.stack([torch.nn.functional.cross_entropy(z, y) for z in logits])
+        best = logits[int(loss.argmin())]
+        gain = best.double().log_softmax(1).gather(1, y[:, None]).squeeze(1)
+        found.append(Explanation(one.name, one.phrase, explained_errors(gain, bad, y, seed=seed), balanced_accuracy(best, y)))
+    known = {one.name: _filled(features[one.name], here) for one in specs}
+    return sorted(found, key=lambda e: -_value(e)), known
+
+
+def opinion_of(data: DataSet, rows: Tensor, reference: Tensor, *, seed: int = 0, workers: int = 0) -> Opinion:
+    """The opinion on these rows of one class each; `reference` has a model's held-out logits of them."""
+    y, classes = data.y[rows], len(data.classes)
+    wrong = reference.argmax(1) != y
+    explanations, features = explain(data, rows, wrong, seed=seed, workers=workers)
+    best = max((_value(e) for e in explanations), default=0.0)
+    chosen = [e.name for e in explanations if _value(e) >= max(EXPLAINS, best - NEARLY)]
+    if not chosen:
+        code = reference.argmax(1)
+        return Opinion(rows, code, independence_weights(y, code, classes), (), tuple(explanations))
+    x = with_constant(torch.cat([features[name] for name in chosen], 1))
+    votes = [biased_logits(x, y, classes, decay=SIMPLE, seed=seed + k) for k in range(SEEDS)]
+    weight = torch.stack([independence_weights(y, v.argmax(1), classes) for v in votes]).mean(0)
+    return Opinion(rows, torch.stack([v.softmax(1) for v in votes]).mean(0).argmax(1), weight, tuple(chosen), tuple(explanations))
+
+
+def _value(e: Explanation) -> float:
+    return e.errors.value if e.errors.value == e.errors.value else 0.0
+
+
+def _filled(block: Tensor, here: Tensor) -> Tensor:
+    """Features of all rows; an unreadable one has the mean of the others."""
+    full = block.mean(0).expand(len(here), -1).clone()
+    full[here] = block
+    return full
