@@ -225,13 +225,10 @@ def gallery(found: Evaluation) -> dict[str, Any]:
 def conflicting(found: Evaluation) -> Tensor:
     """Which judged rows have a bias that points away from their class."""
     data: DataSet = found.data
-    aligned, _ = data.aligned()
-    if aligned is None:
+    pairs = data.alignment()
+    if pairs is None:
         return torch.zeros(len(found.rows), dtype=torch.bool)
-    bias, y = data.bias[found.rows], data.y[found.rows]
-    known = (bias >= 0).all(1)
-    agrees = torch.stack([m[y, b.clamp(min=0)] for m, b in zip(aligned, bias.unbind(1), strict=True)]).all(0)
-    return known & ~agrees
+    return pairs.of_rows(data.y[found.rows], data.bias[found.rows])[1]
 
 
 def _spread(places: Tensor, classes: Tensor, most: int) -> Tensor:

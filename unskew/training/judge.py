@@ -12,12 +12,13 @@ from unskew.records import Groups, LabelFigures
 
 def judge(logits: Tensor, data: DataSet, index: Tensor) -> Groups:
     """The group table of these rows."""
-    aligned, _ = data.aligned()
+    pairs = data.alignment()
     return groups(
         logits,
         data.y[index],
         data.bias[index] if data.bias_names else None,
-        aligned=aligned,
+        aligned=None if pairs is None else pairs.aligned,
+        neither=None if pairs is None else pairs.neither,
         classes=data.classes,
         bias_names=data.bias_names,
         bias_values=data.bias_values,
