@@ -76,7 +76,9 @@ def in_words(name: str, classes: Sequence[str], values: Sequence[str], aligned: 
     parts = [f"aligned: the (class, {name}) pairs {what}: {_listed(pairs)}", "conflicting: the others"]
     if none:
         which = "class" if len(none) == 1 else "classes"
-        parts.append(f"neither: all rows of {which} {_listed(none)}, where no {name} is both common and more often than by chance")
+        parts.append(
+            f"neither: all rows of {which} {_listed(none)}, where no {name} is both common and more often than by chance"
+        )
     if odd:
         parts.append(f"neither, because more often than by chance but rare in their class: {_listed(odd)}")
     return "; ".join(parts)
