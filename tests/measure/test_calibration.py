@@ -34,18 +34,20 @@ def test_labels_are_pooled_and_their_own_probability_counts():
     assert calibration(logits, torch.tensor([[1, 0], [1, 1]])).error.value == pytest.approx((0.2 + 0.6) / 4)
 
 
-def test_the_interval_of_a_calibrated_model_reaches_zero():
-    """200 rows that are right as often as they say: the error is above 0 by chance, and the interval must say so."""
-    reached = 0
-    for seed in range(40):
-        g = torch.Generator().manual_seed(seed)
-        p = 0.5 + 0.5 * torch.rand(200, generator=g, dtype=torch.float64) * 0.99
-        y = (torch.rand(200, generator=g, dtype=torch.float64) < p).long()
-        reached += calibration(logits_of(p), y, draws=100, seed=seed).error.low < 0.01
-    assert reached >= 36
+@pytest.mark.parametrize("too_sure", [0.0, 0.1])
+def test_the_interval_covers_the_truth(too_sure):
+    """100 rows that are right as often as they say, or 10 points less often: by construction that is the true error."""
+    covered, g = 0, torch.Generator().manual_seed(5)
+    for seed in range(300):
+        p = 0.5 + 0.495 * torch.rand(100, generator=g, dtype=torch.float64)
+        y = (torch.rand(100, generator=g, dtype=torch.float64) < p - too_sure).long()
+        e = calibration(logits_of(p), y, draws=100, seed=seed).error
+        covered += e.low <= too_sure <= e.high
+    assert covered / 300 > 0.95 - 3 * math.sqrt(0.95 * 0.05 / 300)  # three standard errors below 95 %
     sure = calibration(logits_of([0.99] * 200), torch.tensor([0, 1] * 100))  # half right: 49 points too sure
     assert sure.error.value == pytest.approx(0.49)
-    assert sure.error.low > 0.4
+    # One bin, so the noise is that of a proportion: 1.96 standard errors of one half in 200 rows.
+    assert sure.error.low == pytest.approx(0.49 - 1.96 * math.sqrt(0.25 / 200), abs=0.01)
 
 
 def test_by_bias_value():

@@ -64,7 +64,8 @@ def test_memorised_conflicting_rows():
     assert judge_groups(test, train=train, own_rows=False).kinds == ("takes-shortcut",)  # the other source may be harder
     assert memorised(test, symmetric(900, 890, 50, 19)) is None  # 38 %: less than 30 points above
     assert memorised(test, symmetric(900, 890, 50, 21)) is not None  # 42 %
-    assert memorised(test, symmetric(900, 890, 2, 1)) is None  # 50 % of 4 rows: the intervals meet
+    assert memorised(test, symmetric(900, 890, 4, 4)) is None  # all of 8 rows: too few to say so
+    assert memorised(test, symmetric(900, 890, 5, 5)) is not None
     assert memorised(test, None) is None
 
 

@@ -6,14 +6,20 @@ r"""Calibration: how far a model's confidence is from how often it is right, ove
 
 K bins of equal width (10). With one class per row, p is the probability of the predicted class (softmax of the logits) and r is 1
 if it is the true one; with several labels p is the probability of each label (sigmoid) and r is 1 if the row has it, all labels
-together. The interval is the basic bootstrap over rows, 400 draws: with quantiles q of the error over draws it is
-[2 ECE - q(97.5 %), 2 ECE - q(2.5 %)], within [0, 1] and widened to contain ECE. The gap is the largest minus the smallest error
-of the bias values that have 30 rows; its interval is made in the same way, from the same draws.
+together. In few rows the error is above 0 by chance alone, and quantiles of bootstrap draws lie higher still. The interval is
+therefore ECE plus and minus q, within [0, 1]:
+
+.. math::
+    |\widehat{ECE} - ECE| \ \le\ \sum_k \tfrac1n |S_k - E S_k|, \quad S_k = \sum_{i \in B_k} (r_i - p_i), \qquad
+    q = 95\ \% \text{ quantile of } \sum_k \tfrac1n |S_k^* - S_k| \text{ over 400 bootstrap draws of rows}
+
+or, if it is larger, the same quantile for a calibrated model, where S_k is normal with mean 0 and variance the sum of p_i (1 - p_i)
+(a bin that happens to be all right does not vary between draws). The gap is the largest minus the smallest error of the bias
+values that have 30 rows, its q the quantile of the sum of both terms.
 
 Source: Naeini et al., "Obtaining well calibrated probabilities using Bayesian binning", AAAI 2015; Guo et al., "On calibration of
-modern neural networks", ICML 2017; Davison and Hinkley, "Bootstrap methods and their application", 1997 (basic bootstrap).
-Differs: Guo et al. have 15 bins and no interval. In few rows the error is above 0 by chance alone; the draws are too, twice over,
-which is why the interval is the basic one: that of quantiles alone would lie above the truth.
+modern neural networks", ICML 2017; Efron, "Bootstrap methods", 1979.
+Differs: Guo et al. have 15 bins and no interval. Ours, by the triangle inequality, is rather too wide than too narrow.
 """
 
 import math
@@ -48,10 +54,10 @@ def calibration_by_bias(
     """The calibration of the rows of each value of one bias column (codes, -1 = missing), and the gap between values."""
     logits, y, bias = tensor_of(logits, "logits"), tensor_of(y, "labels"), tensor_of(bias, "bias values")
     values = [str(v) for v in range(int(bias.max()) + 1 if len(bias) else 0)] if values is None else values
-    found, drawn = {}, {}
+    found, noise = {}, {}
     for k, value in enumerate(values):
         rows = bias == k
-        found[value], drawn[value] = _calibration(logits[rows], y[rows], BINS, DRAWS, seed + k, f"no row with {name} {value}")
+        found[value], noise[value] = _calibration(logits[rows], y[rows], BINS, DRAWS, seed + k, f"no row with {name} {value}")
     judged = [v for v, c in found.items() if c.error.n >= SMALL_GROUP]
     if len(judged) < 2:
         reason = f"fewer than two values of {name} have {SMALL_GROUP} rows"
@@ -60,13 +66,13 @@ def calibration_by_bias(
     high, low = ranked[0], ranked[-1]
     a, b = found[high].error, found[low].error
     gap = a.value - b.value
-    return found, Gap(Estimate(gap, *_basic(gap, drawn[high] - drawn[low], -1.0), a.n + b.n), (high, low))
+    return found, Gap(Estimate(gap, *_within(gap, noise[high] + noise[low], -1.0), a.n + b.n), (high, low))
 
 
 def _calibration(
     logits: Tensor, y: Tensor, bins: int, draws: int, seed: int, reason: str = "no rows"
 ) -> tuple[Calibration, Tensor]:
-    """The calibration, and the error in every bootstrap draw."""
+    """The calibration, and the noise in the sums of its bins: by how much they change, in every draw."""
     logits, y = tensor_of(logits, "logits").double(), tensor_of(y, "labels")
     if logits.ndim != 2 or len(logits) != len(y) or (y.ndim == 2 and y.shape != logits.shape):
         raise UserError(
@@ -84,22 +90,25 @@ def _calibration(
     place = ((sure * bins).ceil().long() - 1).clamp(0, bins - 1)  # (N, L)
     residual = torch.zeros(n, bins, dtype=torch.float64).scatter_add_(1, place, right - sure)
     g = stream(seed, "calibration")
-    drawn = torch.stack([residual[torch.randint(0, n, (n,), generator=g)].sum(0) for _ in range(draws)]).abs().sum(1)
-    error, drawn = float(residual.sum(0).abs().sum()) / sure.numel(), drawn / sure.numel()
+    total = residual.sum(0)
+    drawn = torch.stack([residual[torch.randint(0, n, (n,), generator=g)].sum(0) for _ in range(draws)])
+    spread = torch.zeros(bins, dtype=torch.float64).index_add_(0, place.flatten(), (sure * (1 - sure)).flatten()).sqrt()
+    honest = spread * torch.randn(draws, bins, generator=g, dtype=torch.float64)  # of a model that is right as often as it says
+    noises = [sums.abs().sum(1) / sure.numel() for sums in (drawn - total, honest)]
+    noise = max(noises, key=lambda drawn: float(drawn.quantile(0.95)))
+    error = float(total.abs().sum()) / sure.numel()
     summed = [torch.zeros(bins, dtype=torch.float64).index_add_(0, place.flatten(), v.flatten()) for v in (sure, right)]
     counts = place.flatten().bincount(minlength=bins)
     edges = zip(range(bins), counts.tolist(), *(s.tolist() for s in summed), strict=True)
     listed = tuple(Bin(k / bins, (k + 1) / bins, m, c / m, r / m) for k, m, c, r in edges if m)
-    estimate = Estimate(error, *_basic(error, drawn, 0.0), n)
-    return Calibration(estimate, float(sure.mean()), float(right.mean()), listed), drawn
+    estimate = Estimate(error, *_within(error, noise, 0.0), n)
+    return Calibration(estimate, float(sure.mean()), float(right.mean()), listed), noise
 
 
-def _basic(value: float, drawn: Tensor, least: float) -> tuple[float, float]:
-    """The basic bootstrap interval within [least, 1], widened to contain the value."""
-    if not len(drawn):
-        return math.nan, math.nan
-    low, high = drawn.quantile(torch.tensor([0.025, 0.975], dtype=drawn.dtype)).tolist()
-    return min(value, max(least, 2 * value - high)), max(value, min(1.0, 2 * value - low))
+def _within(value: float, noise: Tensor, least: float) -> tuple[float, float]:
+    """The value plus and minus the 95 % quantile of the noise, within [least, 1]."""
+    q = float(noise.quantile(0.95))
+    return max(least, value - q), min(1.0, value + q)
 
 
 FUNCTIONS = (calibration, calibration_by_bias)

@@ -5,7 +5,7 @@ collapsed         at least 95 % of the predictions are one class; fewer than 95 
                   many rows are given another class as have one
 inverted          aligned accuracy is below 1 / classes, its whole interval too, and below the interval of conflicting
 memorised         accuracy on training rows is at least 30 points above that on the rows judged, intervals apart:
-                  of conflicting rows, else of one group of at least 30 rows in both, else, without a bias
+                  of at least 10 conflicting rows, else of one group of at least 30 rows in both, else, without a bias
                   column, of all rows
 under-trained     class-balanced accuracy on training rows has gone less than a fifth of the way from chance to 100 %
 takes-shortcut    aligned minus conflicting accuracy: the interval is above 5 points
@@ -28,6 +28,7 @@ from unskew.stats.intervals import newcombe
 
 COLLAPSED = 0.95  # share of the predictions in one class
 MEMORISED = 0.30  # train minus test accuracy
+LEAST_ROWS = 10  # of conflicting rows, to call them memorised
 UNDER_TRAINED = 0.20  # of the way from chance to all correct, on training rows
 SHORTCUT = 0.05  # aligned minus conflicting accuracy
 
@@ -186,7 +187,7 @@ def _of_labels(groups: Groups) -> Said:
 def _apart(train: Estimate, test: Estimate) -> bool:
     if math.isnan(train.value) or math.isnan(test.value):
         return False
-    return train.value - test.value >= MEMORISED and train.low > test.high
+    return min(train.n, test.n) >= LEAST_ROWS and train.value - test.value >= MEMORISED and train.low > test.high
 
 
 def _remembered(what: str, train: Estimate, test: Estimate, hedge: str = "") -> str:
