@@ -91,7 +91,7 @@ def _calibration(
     residual = torch.zeros(n, bins, dtype=torch.float64).scatter_add_(1, place, right - sure)
     g = stream(seed, "calibration")
     total = residual.sum(0)
-    drawn = torch.stack([residual[torch.randint(0, n, (n,), generator=g)].sum(0) for _ in range(draws)])
+    drawn = torch.stack([_counts(n, g) @ residual for _ in range(draws)])
     spread = torch.zeros(bins, dtype=torch.float64).index_add_(0, place.flatten(), (sure * (1 - sure)).flatten()).sqrt()
     honest = spread * torch.randn(draws, bins, generator=g, dtype=torch.float64)  # of a model that is right as often as it says
     noises = [sums.abs().sum(1) / sure.numel() for sums in (drawn - total, honest)]
@@ -103,6 +103,11 @@ def _calibration(
     listed = tuple(Bin(k / bins, (k + 1) / bins, m, c / m, r / m) for k, m, c, r in edges if m)
     estimate = Estimate(error, *_within(error, noise, 0.0), n)
     return Calibration(estimate, float(sure.mean()), float(right.mean()), listed), noise
+
+
+def _counts(n: int, g: torch.Generator) -> Tensor:
+    """How often each of n rows is in one bootstrap draw."""
+    return torch.randint(0, n, (n,), generator=g).bincount(minlength=n).double()
 
 
 def _within(value: float, noise: Tensor, least: float) -> tuple[float, float]:

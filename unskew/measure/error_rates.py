@@ -1,15 +1,13 @@
 r"""Error rates by bias value: how often a class is recognised, and how often it is given to other rows, for each bias value.
 
 .. math::
-    TPR_{cb} = P(\hat y = c \mid y = c, b), \qquad FPR_{cb} = P(\hat y = c \mid y \ne c, b), \qquad
-    \Delta TPR_c = \max_b TPR_{cb} - \min_b TPR_{cb}, \quad \Delta FPR_c = \max_b FPR_{cb} - \min_b FPR_{cb}
+    t_{cb} = P(\hat y = c \mid y = c, b), \qquad f_{cb} = P(\hat y = c \mid y \ne c, b), \qquad
+    \Delta t_c = \max_b t_{cb} - \min_b t_{cb}, \quad \Delta f_c = \max_b f_{cb} - \min_b f_{cb}
 
-    n_b \ge 30 \text{ in every maximum and minimum}
-
-Every class against the rest; of a multi-label task every label. Both gaps are 0 for all classes if the errors do not depend on
-the bias value once the class is known (equalised odds); a gap in TPR alone is one of equal opportunity. With two classes the FPR
-of one is 1 minus the TPR of the other. Rates have Wilson's 95 % interval, gaps Newcombe's from the two. A rate without rows, and
-a gap where fewer than two values have 30 rows, is undefined, with the reason.
+t is the true-positive rate, f the false-positive rate. Every class against the rest; of a multi-label task every label. Both gaps
+are 0 for all classes if the errors do not depend on the bias value once the class is known (equalised odds); a gap in t alone is
+one of equal opportunity. With two classes the f of one is 1 minus the t of the other. Rates have Wilson's 95 % interval, gaps
+Newcombe's from the two. A rate without rows, and a gap where fewer than two values have 30 rows, is undefined, with the reason.
 
 Source: Hardt et al., "Equality of opportunity in supervised learning", NeurIPS 2016; Wilson, JASA 1927; Newcombe, "Interval
 estimation for the difference between independent proportions", Statistics in Medicine 1998, method 10.
@@ -59,9 +57,13 @@ def error_rates(
     negatives, alarms = rows @ (~true).double(), rows @ (said & ~true).double()
     found = {}
     for c, label in enumerate(classes):
-        tpr = {v: _rate(hits[k, c], positives[k, c], f"no row of {label} with {name} {v}") for k, v in enumerate(values)}
-        fpr = {v: _rate(alarms[k, c], negatives[k, c], f"no row without {label} with {name} {v}") for k, v in enumerate(values)}
-        found[label] = ClassRates(tpr, fpr, gap(tpr, name, f"rows of {label}"), gap(fpr, name, f"rows without {label}"))
+        found_rate = {v: _rate(hits[k, c], positives[k, c], f"no row of {label} with {name} {v}") for k, v in enumerate(values)}
+        alarm_rate = {
+            v: _rate(alarms[k, c], negatives[k, c], f"no row without {label} with {name} {v}") for k, v in enumerate(values)
+        }
+        found[label] = ClassRates(
+            found_rate, alarm_rate, gap(found_rate, name, f"rows of {label}"), gap(alarm_rate, name, f"rows without {label}")
+        )
     return found
 
 
@@ -96,4 +98,4 @@ def _rate(part: Tensor, whole: Tensor, reason: str) -> Estimate:
 
 FUNCTIONS = (error_rates,)
 RANGE = (0.0, 1.0)
-HIGHER = "the class is recognised more often (TPR), or given to other rows more often (FPR)"
+HIGHER = "the class is recognised more often (true positives), or given to other rows more often (false positives)"
