@@ -187,3 +187,26 @@ def test_a_run_that_knows_its_rows_by_heart_is_called_so(tmp_path):
     assert found.verdict.kinds == ("memorised", "no-bias-column")
     assert "worst class: " in found.verdict.sentence
     assert found.verdict.sentence in package.report(run, tmp_path / "p.html").read_text()
+
+
+def test_a_class_without_an_aligned_pair_is_neither_here_and_elsewhere(tmp_path):
+    """Of cats 75 % are indoors, of dogs 85 %: no cat is aligned, and the run remembers it for other data."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 400)
+    place = np.concatenate([np.repeat([0, 1], [300, 100]), np.repeat([0, 1], [340, 60])])
+    split = np.where(np.arange(800) % 4 < 2, "train", np.where(np.arange(800) % 4 == 2, "val", "test"))
+    columns = {"y": np.array(["cat", "dog"])[y], "place": np.array(["in", "out"])[place]}
+    np.savez(tmp_path / "d.npz", x=rng.random((800, 3)) + y[:, None], split=split, **columns)
+    np.savez(tmp_path / "o.npz", x=rng.random((800, 3)) + y[:, None], **columns)
+    run = package.train(str(tmp_path / "d.npz"), out=tmp_path / "r", settings={"train.epochs": 2, "data.bias": "place"})
+    assert run.config["alignment"]["pairs"] == {"place": [["dog", "in"]]}
+    assert run.config["alignment"]["neither"] == {"place": [["cat", "in"], ["cat", "out"]]}
+    for found in (package.evaluate(run), package.evaluate(run, str(tmp_path / "o.npz"))):
+        kinds = {(g["y"], g["bias"]): g["aligned"] for g in found.json()["groups"]}
+        assert kinds == {("cat", "in"): None, ("cat", "out"): None, ("dog", "in"): True, ("dog", "out"): False}
+        assert "neither: all rows of class cat" in found.aligned_in_words["place"]
+        assert "common case of their class" in found.aligned_in_words["place"]
+        assert "  neither" in group_table(found)
+    page = package.report(run, tmp_path / "p.html").read_text()
+    assert "<td>neither" in page
+    assert "neither: all rows of class cat" in page

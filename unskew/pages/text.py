@@ -63,7 +63,7 @@ def group_table(found: Evaluation) -> str:
         lines += ["", *_matrix(groups)]
         lines += ["", "the same on training rows:", *_matrix(train)] if train and train.bias_names == groups.bias_names else []
     else:
-        lines += ["", *_rows(groups, train, found.split)]
+        lines += ["", *_rows(groups, train, found.split, "neither" if found.aligned_in_words else "")]
     small = sum(c.small for c in groups.cells)
     if small and groups.bias_names:
         lines.append(f"{small} of {len(groups.cells)} groups have fewer than {SMALL_GROUP} rows and do not count for worst_group")
@@ -168,8 +168,8 @@ def _matrix(groups: Groups) -> list[str]:
     return lines
 
 
-def _rows(groups: Groups, train: Groups | None, split: str) -> list[str]:
-    """One line per group, lowest accuracy first, with the accuracy of its training rows beside it."""
+def _rows(groups: Groups, train: Groups | None, split: str, neither: str) -> list[str]:
+    """One line per group, lowest accuracy first, with its training rows beside it. `neither`: what to say where a pair is."""
     cells = sorted(groups.cells, key=lambda c: c.accuracy)
     seen = {(c.y, c.bias): c for c in train.cells} if train and train.bias_names == groups.bias_names else {}
     lines = [f"{'group':32} {'n':>6} {split:>9}  {'95 % interval':18}" + (f" {'train':>9} {'n':>6}" if seen else "")]
@@ -179,16 +179,12 @@ def _rows(groups: Groups, train: Groups | None, split: str) -> list[str]:
         if seen:
             same = seen.get((c.y, c.bias))
             line += f" {percent(same.accuracy) if same else '–':>9} {same.n if same else 0:6}"
-        kind = {True: "aligned", False: "conflicting", None: "neither" if _some_aligned(groups) else ""}[c.aligned]
+        kind = {True: "aligned", False: "conflicting", None: neither}[c.aligned]
         notes = [note for note in (kind, "under 30 rows" if c.small else "") if note]
         lines.append(f"{line}  {', '.join(notes)}".rstrip())
     if len(cells) > MOST_ROWS:
         lines.append(f"… and {len(cells) - MOST_ROWS} more groups in the JSON")
     return lines
-
-
-def _some_aligned(groups: Groups) -> bool:
-    return any(c.aligned is not None for c in groups.cells)
 
 
 def rates_lines(rates: BiasRates) -> list[str]:
