@@ -230,10 +230,12 @@ def evaluate(
         shared_classes: let `on` have other classes, judge the rows whose class the run knows, and add average precision.
 
     Returns:
-        The group table with its named averages, the answers, and `predictions`.
+        The group table with its named averages, the same of the training rows (`train`), a `verdict`, error rates and
+        calibration by bias value (`rates_by_bias`), the answers, and `predictions`.
 
     Example:
         found = unskew.evaluate("run", leakage=True)
+        print(found.verdict.kind, found.verdict.sentence)
         print(found.groups.aligned, found.groups.conflicting)
         print(found.figure("leakage.amplification"))
     """

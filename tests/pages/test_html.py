@@ -52,6 +52,19 @@ def test_the_json_says_the_same(page):
         assert sum(g["n"] for g in run["metrics"]["groups"]) == run["metrics"]["rows"]["plain"]
 
 
+def test_training_rows_stand_beside_the_test_rows(page):
+    content = json.loads(page.with_suffix(".json").read_text())
+    shown = page.read_text()
+    assert shown.count("Error rates by site") == 2
+    for run in content["runs"]:
+        train = run["metrics"]["train"]
+        assert f'<td class="num">{100 * train["plain"]:.1f} %<span class="soft">n {train["predicted_rows"]}</span></td>' in shown
+        assert len(run["group_rows"]) == len(run["metrics"]["groups"])
+        same = {(g["y"], g["bias"]): g["accuracy"] for g in train["groups"]}
+        assert all(g["train"] == same[g["y"], g["bias"]] for g in run["group_rows"])
+        assert run["verdict"].startswith(run["metrics"]["verdict"]["sentence"])
+
+
 def test_in_a_browser(page, tmp_path):
     playwright = pytest.importorskip("playwright.sync_api")
     chromium = shutil.which("chromium")

@@ -1,9 +1,11 @@
 """Tables for a terminal: figures in their columns, and a sentence for what was asked beside them."""
 
 import pytest
+import torch
 
-from unskew.pages.text import dependency_table, leakage_line, more_figures
-from unskew.records import Dependency, Estimate
+from unskew.measure import calibration_by_bias, error_rates
+from unskew.pages.text import dependency_table, leakage_line, more_figures, rates_lines
+from unskew.records import BiasRates, Dependency, Estimate
 
 FOUND = {
     "source": "s", "phi": "color", "model": "mlp", "method": "erm", "split": "val", "seed": 0, "beta": 0.15, "rates": (0.25, 0.5),
@@ -55,3 +57,29 @@ def test_leakage_is_said_in_points():
 )
 def test_what_was_asked_beside_the_groups_has_a_line_each(metrics, said):
     assert more_figures(metrics) == said
+
+
+def test_the_largest_gaps_have_a_line_each():
+    """At p all 40 dogs are found, at q 20 of 40; cats are always right. Logits of 4 say 98 %."""
+    y = torch.tensor([1] * 40 + [0] * 40 + [1] * 40 + [0] * 40)
+    guess = torch.tensor([1] * 40 + [0] * 40 + [1] * 20 + [0] * 20 + [0] * 40)
+    bias = torch.tensor([0] * 80 + [1] * 80)
+    logits = 4.0 * torch.nn.functional.one_hot(guess, 2)
+    names = {"values": ["p", "q"], "name": "site"}
+    rates = BiasRates(
+        "site", error_rates(logits, y, bias, classes=["cat", "dog"], **names), *calibration_by_bias(logits, y, bias, **names)
+    )
+    first, found, alarms, sure = rates_lines(rates)
+    assert first == "error rates by site, largest gaps between values of at least 30 rows:"
+    assert found.startswith("  true-positive rate   50.0 points [")
+    assert found.endswith(" for dog: p 100.0 % (n 40), q 50.0 % (n 40)")
+    assert alarms.endswith(" for cat: q 50.0 % (n 40), p 0.0 % (n 40)")
+    assert sure.endswith("q 23.2 % (n 80), p 1.8 % (n 80)")  # 98.2 % sure of 75 %, and of 100 %
+    few = BiasRates(
+        "site", error_rates(logits[:9], y[:9], bias[:9], **names), *calibration_by_bias(logits[:9], y[:9], bias[:9], **names)
+    )
+    assert [line.split("–")[1].strip() for line in rates_lines(few)[1:]] == [
+        "fewer than two values have 30 rows to judge it by, in any class",
+        "fewer than two values have 30 rows to judge it by, in any class",
+        "fewer than two values of site have 30 rows",
+    ]

@@ -3,10 +3,14 @@
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 
 import unskew as package
 from unskew.core.errors import UserError
+from unskew.pages.text import group_table
+from unskew.records import Table
+from unskew.training import trained
 
 QUICK = {"train.epochs": 15, "optim.lr": 0.01}
 
@@ -92,3 +96,117 @@ def test_data_from_python_is_judged_when_given_again(tmp_path):
     data = package.load(str(write(tmp_path / "d.npz")), bias="site")
     kept = package.train(data, out=tmp_path / "k", settings={"train.epochs": 1})
     assert package.evaluate(kept).groups.bias_names == ("site",)
+
+
+def test_training_rows_are_judged_beside_the_test_rows(run, tmp_path):
+    found = package.evaluate(run)
+    data = package.load(str(tmp_path / "d.npz"), bias="site")
+    train = found.train
+    assert train.rows == train.of == len(data.rows("train"))
+    # The same as judging the split train, which is a path of its own.
+    split = package.evaluate(run, split="train")
+    assert train.groups.json() == split.groups.json()
+    assert split.json()["train"] == {"reason": "the rows judged are the training rows"}
+    said = found.json()
+    assert said["train"]["conflicting"] == split.groups.conflicting.value
+    assert (said["train"]["predicted_rows"], said["train"]["trained_rows"]) == (train.rows, train.of)
+    assert sum(said["predicted"].values()) == found.groups.plain.n
+    assert said["verdict"] == {"kind": "takes-shortcut", "sentence": found.verdict.sentence, "kinds": ["takes-shortcut"]}
+    assert said["aligned_in_words"]["site"].endswith("common case of their class: a-p, b-q; conflicting: the others")
+
+
+def test_more_training_rows_than_needed_are_sampled_and_rows_of_weight_zero_left_out(tmp_path, monkeypatch):
+    source = str(write(tmp_path / "d.npz", 600))
+    data = package.load(source, bias="site")
+    kept = data.rows("train")[:100]
+    table = Table(pl.DataFrame({"index": kept.numpy(), "weight": np.ones(100)}), {"use": "keep"})
+    run = package.train(source, out=tmp_path / "r", weights=table, settings=QUICK | {"data.bias": "site"})
+    found = package.evaluate(run)
+    assert (found.train.rows, found.train.of) == (100, 100)
+    assert Table.read(run.path / "predictions" / "trained.parquet").index.tolist() == kept.tolist()
+    (run.path / "predictions" / "trained.parquet").unlink()
+    for name in ("MOST", "LEAST"):
+        monkeypatch.setattr(trained, name, 40)
+    few = package.evaluate(run)
+    assert (few.train.rows, few.train.of) == (40, 100)
+    assert package.evaluate(run).train == few.train  # the sample is the same each time
+    assert "a random sample of 40 of the 100 rows it was trained on" in group_table(few)
+    (run.path / "trained.parquet").unlink()  # as a run of version 0.2
+    assert "does not say which ones" in package.evaluate(run).train.note
+
+
+def test_another_source_has_the_training_rows_of_the_run_beside_it(run, tmp_path):
+    other = package.evaluate(run, str(write(tmp_path / "o.npz", 300, seed=5)))
+    assert other.train.groups == package.evaluate(run).train.groups
+    (tmp_path / "d.npz").unlink()
+    gone = package.evaluate(run, str(tmp_path / "o.npz"))
+    assert gone.train.groups is None
+    assert "d.npz" in gone.train.reason
+    assert "train: not judged (" in group_table(gone)
+
+
+def test_error_rates_and_calibration_are_in_the_json_by_bias_value(run):
+    found = package.evaluate(run)
+    rates = found.json()["rates_by_bias"]["site"]
+    # With two classes, the true-positive rate of a class at a value is the accuracy of that group.
+    for g in found.json()["groups"]:
+        rate = rates["classes"][g["y"]]["true_positive_rate"][g["bias"]]
+        assert (rate["value"], rate["low"], rate["high"], rate["n"]) == (g["accuracy"], g["low"], g["high"], g["n"])
+    assert set(rates["calibration"]) == {"p", "q"}
+    text = group_table(found)
+    assert "error rates by site, largest gaps" in text
+    assert "calibration error" in text
+
+
+def test_labels_have_error_rates_too(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.random((400, 4)).astype(np.float32)
+    labels = {f"l{k}": (x[:, k] > 0.5).astype(int) for k in range(2)}
+    np.savez(tmp_path / "d.npz", x=x, site=np.array(["p", "q"])[rng.integers(0, 2, 400)], **labels)
+    run = package.train(
+        str(tmp_path / "d.npz"), model="mlp", out=tmp_path / "r", settings=QUICK | {"data.label": "l0,l1", "data.bias": "site"}
+    )
+    found = package.evaluate(run)
+    assert found.verdict.kind == "multi-label"
+    per_label = {row["label"]: row["by_bias"]["site"] for row in found.label_figures.per_label}
+    for label, rates in found.rates_by_bias["site"].classes.items():
+        for value in ("p", "q"):
+            assert rates.true_positive_rate[value].value == pytest.approx(per_label[label][value]["recall"])
+            assert rates.false_positive_rate[value].value == pytest.approx(per_label[label][value]["false_alarms"])
+    assert "Error rates by site" in package.report(run, tmp_path / "p.html").read_text()
+
+
+def test_a_run_that_knows_its_rows_by_heart_is_called_so(tmp_path):
+    """Labels drawn by lot in 60 dimensions: 80 rows can be learnt, and nothing about them holds for others."""
+    rng = np.random.default_rng(0)
+    split = np.array(["train"] * 80 + ["val"] * 20 + ["test"] * 300)
+    np.savez(tmp_path / "d.npz", x=rng.standard_normal((400, 60)), y=np.array(["a", "b"])[rng.integers(0, 2, 400)], split=split)
+    run = package.train(str(tmp_path / "d.npz"), out=tmp_path / "r", settings={"train.epochs": 100, "optim.lr": 0.01})
+    found = package.evaluate(run)
+    assert found.train.groups.plain.value > 0.95
+    assert found.verdict.kinds == ("memorised", "no-bias-column")
+    assert "worst class: " in found.verdict.sentence
+    assert found.verdict.sentence in package.report(run, tmp_path / "p.html").read_text()
+
+
+def test_a_class_without_an_aligned_pair_is_neither_here_and_elsewhere(tmp_path):
+    """Of cats 75 % are indoors, of dogs 85 %: no cat is aligned, and the run remembers it for other data."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 400)
+    place = np.concatenate([np.repeat([0, 1], [300, 100]), np.repeat([0, 1], [340, 60])])
+    split = np.where(np.arange(800) % 4 < 2, "train", np.where(np.arange(800) % 4 == 2, "val", "test"))
+    columns = {"y": np.array(["cat", "dog"])[y], "place": np.array(["in", "out"])[place]}
+    np.savez(tmp_path / "d.npz", x=rng.random((800, 3)) + y[:, None], split=split, **columns)
+    np.savez(tmp_path / "o.npz", x=rng.random((800, 3)) + y[:, None], **columns)
+    run = package.train(str(tmp_path / "d.npz"), out=tmp_path / "r", settings={"train.epochs": 2, "data.bias": "place"})
+    assert run.config["alignment"]["pairs"] == {"place": [["dog", "in"]]}
+    assert run.config["alignment"]["neither"] == {"place": [["cat", "in"], ["cat", "out"]]}
+    for found in (package.evaluate(run), package.evaluate(run, str(tmp_path / "o.npz"))):
+        kinds = {(g["y"], g["bias"]): g["aligned"] for g in found.json()["groups"]}
+        assert kinds == {("cat", "in"): None, ("cat", "out"): None, ("dog", "in"): True, ("dog", "out"): False}
+        assert "neither: all rows of class cat" in found.aligned_in_words["place"]
+        assert "common case of their class" in found.aligned_in_words["place"]
+        assert "  neither" in group_table(found)
+    page = package.report(run, tmp_path / "p.html").read_text()
+    assert "<td>neither" in page
+    assert "neither: all rows of class cat" in page

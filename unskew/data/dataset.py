@@ -16,7 +16,8 @@ from unskew.core.rng import stream
 from unskew.core.workplace import digest as digest_of
 from unskew.data.pictures import thumbnails
 from unskew.records import Facts
-from unskew.stats.groups import group_id, lift
+from unskew.stats.alignment import BUILT, COUNTED, Alignment, aligned_pairs, in_words
+from unskew.stats.groups import group_id, pair_counts
 
 SPLITS = ("train", "val", "test")
 
@@ -68,6 +69,8 @@ class DataSet:
     bias_names: tuple[str, ...] = ()
     bias_values: tuple[tuple[str, ...], ...] = ()
     aligned_by_design: tuple[Tensor, ...] | None = None  # (C, V) per bias column, for sets built with a known alignment
+    neither_by_design: tuple[Tensor, ...] | None = None  # pairs that are not conflicting either; None: there are none
+    alignment_rule: str = BUILT  # how the two were decided
     mean: tuple[float, ...] = ()  # per channel, on inputs in [0, 1]; empty: inputs are used as they are
     std: tuple[float, ...] = ()
     columns: pl.DataFrame = field(default_factory=pl.DataFrame)  # the source's other columns, same rows
@@ -158,13 +161,14 @@ class DataSet:
     def only_bias(self, names: Sequence[str]) -> "DataSet":
         """The same data set with only these bias columns."""
         keep = [self.bias_index(name) for name in names]
-        designed = self.aligned_by_design
+        designed, neutral = self.aligned_by_design, self.neither_by_design
         return dataclasses.replace(
             self,
             bias=self.bias[:, keep],
             bias_names=tuple(names),
             bias_values=tuple(self.bias_values[k] for k in keep),
             aligned_by_design=None if designed is None else tuple(designed[k] for k in keep),
+            neither_by_design=None if neutral is None else tuple(neutral[k] for k in keep),
         )
 
     @property
@@ -186,18 +190,32 @@ class DataSet:
         sizes = [*([] if self.multi_label else [len(self.classes)]), *self.bias_sizes]
         return int(torch.tensor(sizes).prod()) if sizes else 1
 
-    def aligned(self) -> tuple[tuple[Tensor, ...] | None, str]:
-        """A (classes, values) matrix of aligned pairs per bias column, and the rule that decided them."""
+    def alignment(self) -> Alignment | None:
+        """The aligned pairs of every bias column; None without one, and for a multi-label task."""
         if self.multi_label or not self.bias_names:
-            return None, "none"
+            return None
         if self.aligned_by_design is not None:
-            return self.aligned_by_design, "as built"
+            neither = self.neither_by_design or tuple(torch.zeros_like(a) for a in self.aligned_by_design)
+            return Alignment(self.aligned_by_design, neither, self.alignment_rule)
         train = self.rows("train") if self.has("train") else torch.arange(len(self))
         tables = []
         for column, size in zip(self.bias.unbind(1), self.bias_sizes, strict=True):
             known = train[column[train] >= 0]
-            tables.append(lift(self.y[known], column[known], len(self.classes), size) > 1)
-        return tuple(tables), "over-represented in training (lift > 1)"
+            tables.append(aligned_pairs(pair_counts(self.y[known], column[known], len(self.classes), size)))
+        return Alignment(tuple(a for a, _ in tables), tuple(n for _, n in tables), COUNTED)
+
+    def aligned(self) -> tuple[tuple[Tensor, ...] | None, str]:
+        """A (classes, values) matrix of aligned pairs per bias column, and the rule that decided them."""
+        found = self.alignment()
+        return (None, "none") if found is None else (found.aligned, found.rule)
+
+    def aligned_in_words(self) -> dict[str, str]:
+        """What aligned means here, a sentence per bias column."""
+        found = self.alignment()
+        if found is None:
+            return {}
+        columns = zip(self.bias_names, self.bias_values, found.aligned, found.neither, strict=True)
+        return {name: in_words(name, self.classes, values, a, n, found.rule) for name, values, a, n in columns}
 
     def facts(self, sees: frozenset[str], weight: Tensor | None = None) -> Facts:
         """What a method that sees these labels may know about the training rows, except those of weight 0."""

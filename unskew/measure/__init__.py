@@ -2,7 +2,9 @@
 
 from unskew.measure.association import association
 from unskew.measure.bias_dependency import bias_dependency
+from unskew.measure.calibration import calibration, calibration_by_bias
 from unskew.measure.cross_dataset import cross_dataset
+from unskew.measure.error_rates import error_rates
 from unskew.measure.groups import groups
 from unskew.measure.hsic import hsic, hsic_test
 from unskew.measure.leakage import (
@@ -22,11 +24,14 @@ __all__ = [
     "association",
     "bias_amplification",
     "bias_dependency",
+    "calibration",
+    "calibration_by_bias",
     "cluster_accuracy",
     "cross_dataset",
     "dataset_leakage",
     "dataset_leakage_at",
     "dataset_leakage_curve",
+    "error_rates",
     "groups",
     "hsic",
     "hsic_test",

@@ -10,8 +10,9 @@ r"""Group accuracy: a model's accuracy for every (class, bias) pair, and the ave
 The unbiased accuracy is the mean over groups of more than 10 rows. If there are conflicting groups but all of them are too small,
 it and the worst group are undefined: they would be the accuracy of aligned groups under another name. A group is aligned if the
 bias points to its class: by construction of the data set, else if class and bias value occur together in training more often than
-if they were independent. Undefined figures are NaN with a reason. Proportions have Wilson's 95 % interval, means of proportions a
-normal one.
+if they were independent and the value is the common case of its class (`unskew.stats.alignment`); a group that is over-represented
+but rare, and every group of a class without an aligned one, is neither aligned nor conflicting. Undefined figures
+are NaN with a reason. Proportions have Wilson's 95 % interval, means of proportions a normal one.
 
 Source: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4
 (unbiased accuracy); Sagawa et al., ICLR 2020 (worst group); Wilson, JASA 1927 (interval).
@@ -38,13 +39,15 @@ def groups(
     bias: Tensor | None = None,
     *,
     aligned: Sequence[Tensor] | None = None,
+    neither: Sequence[Tensor] | None = None,
     classes: Sequence[str] | None = None,
     bias_names: Sequence[str] | None = None,
     bias_values: Sequence[Sequence[str]] | None = None,
 ) -> Groups:
     """Accuracy by group, with every named average.
 
-    `bias` is (N,) or (N, A) codes, -1 where missing. `aligned` has a (classes, values) boolean matrix per bias column.
+    `bias` is (N,) or (N, A) codes, -1 where missing. `aligned` has a (classes, values) boolean matrix per bias column;
+    `neither` too, of the pairs that are not conflicting either.
 
     >>> g = groups(torch.tensor([0, 0, 1, 0]), torch.tensor([0, 0, 1, 1]), torch.tensor([0, 0, 1, 0]))
     >>> g.plain.value, g.group_mean.value, round(g.class_balanced.value, 2)
@@ -66,7 +69,7 @@ def groups(
         bias_values = [[str(v) for v in range(int(c.max()) + 1 if len(c) else 0)] for c in codes.unbind(1)]
     names = tuple(bias_names) if bias_names is not None else tuple(f"bias{k}" for k in range(codes.shape[1]))
     known = (codes >= 0).all(1)
-    cells = _cells(right[known], label[known], codes[known], [len(classes), *map(len, bias_values)], aligned)
+    cells = _cells(right[known], label[known], codes[known], [len(classes), *map(len, bias_values)], aligned, neither)
     return Groups(
         cells=cells,
         classes=tuple(classes),
@@ -92,7 +95,12 @@ def _right(scores: Tensor, y: Tensor) -> Tensor:
 
 
 def _cells(
-    right: Tensor, label: Tensor, codes: Tensor, sizes: Sequence[int], aligned: Sequence[Tensor] | None
+    right: Tensor,
+    label: Tensor,
+    codes: Tensor,
+    sizes: Sequence[int],
+    aligned: Sequence[Tensor] | None,
+    neither: Sequence[Tensor] | None,
 ) -> tuple[Cell, ...]:
     if not len(label):
         return ()
@@ -107,12 +115,19 @@ def _cells(
             value, part = divmod(value, size)
             parts.append(part)
         first, *rest = reversed(parts)
-        points_here = None
-        if rest and aligned is not None:
-            points_here = all(bool(a[first, b]) for a, b in zip(aligned, rest, strict=True))
+        points_here = None if not rest or aligned is None else _points_here(first, rest, aligned, neither)
         low, high = wilson(hits, rows)
         cells.append(Cell(first, tuple(rest), rows, hits, low, high, points_here))
     return tuple(cells)
+
+
+def _points_here(y: int, bias: Sequence[int], aligned: Sequence[Tensor], neither: Sequence[Tensor] | None) -> bool | None:
+    """Aligned if every column is; conflicting if any column is; else None."""
+    agrees = [bool(a[y, b]) for a, b in zip(aligned, bias, strict=True)]
+    neutral = [False] * len(agrees) if neither is None else [bool(m[y, b]) for m, b in zip(neither, bias, strict=True)]
+    if all(agrees):
+        return True
+    return False if any(not a and not m for a, m in zip(agrees, neutral, strict=True)) else None
 
 
 def _pooled(parts: list[tuple[float, int]], reason: str) -> Estimate:

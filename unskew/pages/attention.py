@@ -97,14 +97,13 @@ def overlay(pixels: Tensor, seen: Tensor) -> Tensor:
 
 def _samples(data: DataSet, rows: Tensor) -> dict[str, Tensor]:
     """Aligned and conflicting judged rows, by the first bias column, spread over the split."""
-    tables, _ = data.aligned()
-    if tables is None or data.inputs.rows(rows[:1])[0].dtype != torch.uint8:
+    pairs = data.only_bias(data.bias_names[:1]).alignment()
+    if pairs is None or data.inputs.rows(rows[:1])[0].dtype != torch.uint8:
         return {}
-    known = data.bias[rows, 0] >= 0
-    aligned = tables[0][data.y[rows], data.bias[rows, 0].clamp(min=0)]
+    aligned, conflicting = pairs.of_rows(data.y[rows], data.bias[rows, :1])
 
     def some(mask: Tensor) -> Tensor:
-        here = rows[mask & known]
+        here = rows[mask]
         return here[torch.linspace(0, len(here) - 1, min(PICTURES, len(here))).long()] if len(here) else here
 
-    return {"aligned": some(aligned), "conflicting": some(~aligned)}
+    return {"aligned": some(aligned), "conflicting": some(conflicting)}

@@ -157,3 +157,28 @@ def gain(runs: list[dict[str, Any]]) -> str:
     )
     spans = base.mark_rule(strokeWidth=2, color="#1d2730").encode(x="low:Q", x2="high:Q")
     return svg((bars + spans).properties(padding={"left": 40, "right": 10, "top": 5, "bottom": 5}))
+
+
+def reliability(calibration: dict[str, Any], most: int = 6) -> str:
+    """Share that is right against confidence, a line per bias value of at least 30 rows; empty with more than `most` of them."""
+    import altair as alt
+
+    shown = {value: c for value, c in calibration.items() if not c["small"]}
+    if not 0 < len(shown) <= most:
+        return ""
+    rows = [
+        {"value": value, "confidence": b["confidence"], "right": b["accuracy"], "n": b["n"]}
+        for value, c in shown.items()
+        for b in c["bins"]
+    ]
+    scale = alt.Scale(domain=[0, 1])
+    x = alt.X("confidence:Q", title="confidence", scale=scale, axis=alt.Axis(format="%"))
+    y = alt.Y("right:Q", title="share that is right", scale=scale, axis=alt.Axis(format="%"))
+    legend = alt.Legend(orient="top", columns=2, columnPadding=40, labelLimit=400)
+    base = alt.Chart(alt.Data(values=rows), width=260, height=260).encode(
+        x=x, y=y, color=alt.Color("value:N", title=None, legend=legend)
+    )
+    ends = alt.Data(values=[{"confidence": 0, "right": 0}, {"confidence": 1, "right": 1}])
+    diagonal = alt.Chart(ends).mark_line(color="#9aa5b1", strokeDash=[4, 3]).encode(x=x, y=y)
+    points = base.mark_point(filled=True).encode(size=alt.Size("n:Q", legend=None, scale=alt.Scale(range=[20, 160])))
+    return svg(diagonal + base.mark_line() + points)

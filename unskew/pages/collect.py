@@ -12,11 +12,13 @@ from unskew.data.dataset import DataSet
 from unskew.data.loader import rows_in_order
 from unskew.data.pictures import picture, thumbnails
 from unskew.pages.attention import looks
-from unskew.records import Estimate, Evaluation, Groups, Run
+from unskew.pages.verdict import judge_groups
+from unskew.records import BiasRates, ClassRates, Evaluation, Groups, Run, TrainGroups
 from unskew.training.finished import trained_method
 
 FEW = 10  # an F1 over fewer rows with the label is marked
 PICTURES = 12  # in a gallery, of each kind
+MOST_RATES = 20  # classes in a table of error rates; the JSON has all
 MOST_COLUMNS = 40  # of a heat map
 OF_SETS = ("plain", "group_mean", "worst_group")  # averages of a multi-label task; the others need one class per row
 
@@ -35,7 +37,7 @@ def collect(run: Run, found: Evaluation) -> dict[str, Any]:
     """A run and its evaluation, as shown on the page and stored in its JSON."""
     cfg, metrics = run.config, found.json()
     return {
-        "verdict": verdict(found.groups, found.data.multi_label) + leakage_verdict(metrics.get("leakage")),
+        "verdict": found.verdict.sentence + leakage_verdict(metrics.get("leakage")),
         "method": cfg["config"]["method_name"],
         "weighted": cfg["weights"] is not None,
         "model": cfg["config"]["model_name"],
@@ -46,12 +48,16 @@ def collect(run: Run, found: Evaluation) -> dict[str, Any]:
         "selection": run.outcome["selection"],
         "split": found.split,
         "aligned_rule": found.aligned_rule,
+        "aligned_in_words": dict(found.aligned_in_words),
+        "train_note": train_line(found.train),
+        "group_rows": group_rows(found),
+        "rates": [rates_table(r) for r in found.rates_by_bias.values()],
         "metrics": metrics,
         "labels_table": label_table(found),
         "masks": mask_pictures(run, found),
         "looks": looks(run, found),
         "heat_maps": [] if found.data.multi_label else [m for m in map(heat_map, found.by_bias.values() or [found.groups]) if m],
-        "by_bias": {name: verdict(g, found.data.multi_label) for name, g in found.by_bias.items()},
+        "by_bias": {name: column_verdict(g, found.multi_label) for name, g in found.by_bias.items()},
         "curves": [row for row in run.log() if row["kind"] in ("train", "val", "test")],
         "gallery": gallery(found),
         "unreadable": run.outcome["unreadable"],
@@ -63,6 +69,43 @@ def collect(run: Run, found: Evaluation) -> dict[str, Any]:
         "settings": cfg["config"],
         "card": registry.card("methods", cfg["config"]["method_name"]),
     }
+
+
+def train_line(train: TrainGroups) -> str:
+    """Which training rows the column `train` is about, or why there is none."""
+    if train.groups is None:
+        return f"train: not judged ({train.reason})"
+    sample = f"a random sample of {train.rows} of the {train.of} rows" if train.rows < train.of else f"all {train.of} rows"
+    return f"train: {sample} it was trained on{'; ' + train.note if train.note else ''}"
+
+
+def group_rows(found: Evaluation) -> list[dict[str, Any]]:
+    """The groups, lowest accuracy first, each with the accuracy and n of its training rows if they were judged."""
+    groups, train = found.groups.json()["groups"], found.train.groups
+    comparable = train is not None and train.bias_names == found.groups.bias_names
+    seen = {(c.y, c.bias): c for c in train.cells} if train is not None and comparable else {}
+    for row, cell in zip(groups, found.groups.cells, strict=True):
+        same = seen.get((cell.y, cell.bias))
+        row |= {"train": None if same is None else same.accuracy, "train_n": 0 if same is None else same.n}
+    return sorted(groups, key=lambda row: row["accuracy"])
+
+
+def rates_table(rates: BiasRates) -> dict[str, Any]:
+    """Error rates by the values of a bias column as the page shows them: the classes with the largest gaps first."""
+
+    def widest(c: ClassRates) -> float:
+        gaps = [g.estimate.value for g in (c.true_positive_gap, c.false_positive_gap) if not g.estimate.reason]
+        return max(gaps, default=-1.0)
+
+    ordered = sorted(rates.classes.items(), key=lambda item: -widest(item[1]))
+    content = rates.json()
+    shown = {"classes": [{"class": name, **content["classes"][name]} for name, _ in ordered[:MOST_RATES]]}
+    return content | shown | {"bias": rates.bias, "left_out": max(0, len(ordered) - MOST_RATES)}
+
+
+def column_verdict(groups: Groups, multi_label: bool) -> str:
+    """The sentence for one bias column of several; what does not depend on the column stands in the run's own verdict."""
+    return judge_groups(groups, multi_label=multi_label).sentence
 
 
 def leakage_verdict(leak: dict[str, Any] | None) -> str:
@@ -125,56 +168,6 @@ def mask_pictures(run: Run, found: Evaluation) -> dict[str, Any]:
     return {"open": float(torch.cat(open_share).mean()), "rows": len(torch.cat(open_share)), "pictures": pictures}
 
 
-def percent(value: float, digits: int = 1) -> str:
-    return "undefined" if value is None or math.isnan(value) else f"{100 * value:.{digits}f} %"
-
-
-def verdict(groups: Groups, multi_label: bool = False) -> str:
-    """One sentence: does the model take the shortcut, and by how much?"""
-    right = f"{percent(groups.plain.value)} of the {'labels' if multi_label else 'rows'} are right"
-    names = " and ".join(groups.bias_names)
-    if multi_label:
-        span = ", ".join(f"{percent(c.accuracy)} for {_values(groups, c.bias)}" for c in groups.cells[:6]) if names else ""
-        span += f" and {len(groups.cells) - 6} more groups" if names and len(groups.cells) > 6 else ""
-        return f"Rows have several labels: {right}{': ' + span if span else ''}."
-    if not names:
-        worst = min(groups.cells, key=lambda c: c.accuracy)
-        weakest = f"{percent(worst.accuracy)} in the weakest class, {groups.classes[worst.y]}"
-        return f"No bias column was given, so only classes can be compared: {right}, {weakest}."
-    a, c = groups.aligned, groups.conflicting
-    if math.isnan(a.value) or math.isnan(c.value):
-        return f"Whether the model leans on {names} cannot be told from this split ({a.reason or c.reason}); {right}."
-    gap, low, high = difference(a, c)
-    figures = (
-        f"{percent(a.value)} right where {names} agrees with the class, {percent(c.value)} where it does not "
-        f"(difference {100 * gap:.1f} points, 95 % interval {100 * low:.1f} to {100 * high:.1f})."
-    )
-    if low > 0.05:
-        return f"The model takes the shortcut: {figures}"
-    if low > 0:
-        return f"The model leans a little on {names}: {figures}"
-    if high < 0:
-        return f"The model is worse where {names} agrees with the class: {figures}"
-    if high < 0.05:
-        return f"No sign of the shortcut: {figures}"
-    return f"Too few rows to tell whether the model takes the shortcut: {figures}"
-
-
-def _values(groups: Groups, codes: Sequence[int]) -> str:
-    return " × ".join(v[c] for v, c in zip(groups.bias_values, codes, strict=True))
-
-
-def difference(a: Estimate, b: Estimate) -> tuple[float, float, float]:
-    r"""a - b with Newcombe's interval, from the two Wilson intervals.
-
-    .. math::  \hat a - \hat b \ \mp\ \sqrt{(\hat a - l_a)^2 + (u_b - \hat b)^2}\ ,\quad \sqrt{(u_a - \hat a)^2 + (\hat b - l_b)^2}
-    """
-    gap = a.value - b.value
-    low = gap - math.hypot(a.value - a.low, b.high - b.value)
-    high = gap + math.hypot(a.high - a.value, b.value - b.low)
-    return gap, low, high
-
-
 def heat_map(groups: Groups) -> dict[str, Any] | None:
     """Accuracy and n for every class (row) and bias value (column); only with one bias column."""
     if len(groups.bias_names) != 1 or len(groups.bias_values[0]) > MOST_COLUMNS:
@@ -225,13 +218,10 @@ def gallery(found: Evaluation) -> dict[str, Any]:
 def conflicting(found: Evaluation) -> Tensor:
     """Which judged rows have a bias that points away from their class."""
     data: DataSet = found.data
-    aligned, _ = data.aligned()
-    if aligned is None:
+    pairs = data.alignment()
+    if pairs is None:
         return torch.zeros(len(found.rows), dtype=torch.bool)
-    bias, y = data.bias[found.rows], data.y[found.rows]
-    known = (bias >= 0).all(1)
-    agrees = torch.stack([m[y, b.clamp(min=0)] for m, b in zip(aligned, bias.unbind(1), strict=True)]).all(0)
-    return known & ~agrees
+    return pairs.of_rows(data.y[found.rows], data.bias[found.rows])[1]
 
 
 def _spread(places: Tensor, classes: Tensor, most: int) -> Tensor:

@@ -9,7 +9,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from unskew.pages import charts
-from unskew.pages.collect import OF_SETS, leakage_notes, percent
+from unskew.pages.collect import OF_SETS, leakage_notes
+from unskew.pages.verdict import percent
 from unskew.records import AVERAGES
 
 _HERE = Path(__file__).parent
@@ -29,7 +30,7 @@ def environment() -> Environment:
     templates = Environment(
         loader=PackageLoader("unskew.pages", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    templates.filters |= {"percent": _percent, "shade": shade, "warmth": warmth, "command": _command}
+    templates.filters |= {"percent": _percent, "shade": shade, "warmth": warmth, "command": _command, "points": _points}
     return templates
 
 
@@ -53,6 +54,7 @@ def render(content: dict[str, Any]) -> str:
         plane_bias=next((run["metrics"]["leakage"].get("bias", "") for run in runs if "leakage" in run["metrics"]), ""),
         plane=Markup(charts.plane(charts.plane_points(runs))),
         corrupted=[run for run in runs if "corruptions" in run["metrics"]],
+        reliability=lambda by_value: Markup(charts.reliability(by_value)),
         gain=Markup(charts.gain(runs)),
         audit=content.get("audit"),
         shortcuts=Markup(charts.ranking(content["audit"]["representations"][:12])) if content.get("audit") else "",
@@ -63,6 +65,10 @@ def render(content: dict[str, Any]) -> str:
 
 def _percent(value: float | None, digits: int = 1) -> str:
     return "–" if value is None or math.isnan(value) else percent(value, digits)
+
+
+def _points(value: float | None) -> str:
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f}"
 
 
 def _command(text: str | list[str]) -> str:

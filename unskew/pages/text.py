@@ -1,19 +1,35 @@
 """Results as text for a terminal."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
-from unskew.pages.collect import OF_SETS, leakage_notes, percent, verdict
+from unskew.pages.collect import OF_SETS, column_verdict, leakage_notes, train_line
 from unskew.pages.html import MEANING
-from unskew.records import AVERAGES, SMALL_GROUP, Audit, Dependency, Evaluation, Groups, Repaired
+from unskew.pages.verdict import percent
+from unskew.records import (
+    AVERAGES,
+    SMALL_GROUP,
+    Audit,
+    BiasRates,
+    Dependency,
+    Estimate,
+    Evaluation,
+    Gap,
+    Groups,
+    Repaired,
+)  # fmt: skip
+
+MOST_ROWS = 20  # groups with a line each
 
 
 def group_table(found: Evaluation) -> str:
-    groups, metrics = found.groups, found.json()
+    groups, train, metrics = found.groups, found.train.groups, found.json()
     lines = [
-        verdict(groups, found.multi_label),
-        *(f"{n}: {verdict(g, found.multi_label)}" for n, g in found.by_bias.items()),
+        found.verdict.sentence,
+        *(f"{n}: {column_verdict(g, found.multi_label)}" for n, g in found.by_bias.items()),
         "",
+        *([f"{'':15} {found.split:>9}  {'95 % interval, rows':37} {'train':>9}"] if train else []),
     ]
     for name in OF_SETS if found.multi_label else AVERAGES:
         e = getattr(groups, name)
@@ -22,7 +38,9 @@ def group_table(found: Evaluation) -> str:
             if not math.isnan(e.value)
             else f"{'–':>9}  {e.reason}"
         )
-        lines.append(f"{name:15} {shown:48} {MEANING[name]}")
+        beside = f"{_or_dash(getattr(train, name).value):>9}  " if train else ""
+        lines.append(f"{name:15} {shown:48} {beside}{MEANING[name]}")
+    lines += [train_line(found.train), *found.aligned_in_words.values()]
     several = [name for name in ("f1_macro", "average_precision") if metrics.get(name) is not None]
     for name in several:
         low, high = metrics["label_intervals"][name]
@@ -35,10 +53,17 @@ def group_table(found: Evaluation) -> str:
         lines += ["", "on corrupted images, mean of five strengths:"]
         lines += [f"{name:17} {percent(kind['mean']):>7}" for name, kind in corrupted["kinds"].items()]
         lines.append(f"{'mean':17} {percent(corrupted['mean']):>7}")
+    for rates in found.rates_by_bias.values():
+        lines += ["", *rates_lines(rates)]
     lines += more_figures(metrics)
     selection = metrics["selection"]
     lines += ["", f"selected by {selection['rule']} (step {selection['step']}); {metrics['split']} split"]
-    lines += ["", *_matrix(groups)] if len(groups.bias_names) == 1 and len(groups.bias_values[0]) <= 12 else ["", *_rows(groups)]
+    one_column = len(groups.bias_names) == 1 and len(groups.bias_values[0]) <= 12
+    if len(groups.cells) > MOST_ROWS and one_column:
+        lines += ["", *_matrix(groups)]
+        lines += ["", "the same on training rows:", *_matrix(train)] if train and train.bias_names == groups.bias_names else []
+    else:
+        lines += ["", *_rows(groups, train, found.split, "neither" if found.aligned_in_words else "")]
     small = sum(c.small for c in groups.cells)
     if small and groups.bias_names:
         lines.append(f"{small} of {len(groups.cells)} groups have fewer than {SMALL_GROUP} rows and do not count for worst_group")
@@ -143,17 +168,54 @@ def _matrix(groups: Groups) -> list[str]:
     return lines
 
 
-def _rows(groups: Groups, most: int = 20) -> list[str]:
-    """One line per group, lowest accuracy first."""
+def _rows(groups: Groups, train: Groups | None, split: str, neither: str) -> list[str]:
+    """One line per group, lowest accuracy first, with its training rows beside it. `neither`: what to say where a pair is."""
     cells = sorted(groups.cells, key=lambda c: c.accuracy)
-    lines = [f"{'group':32} {'n':>6} {'accuracy':>9}  95 % interval"]
-    for c in cells[:most]:
+    seen = {(c.y, c.bias): c for c in train.cells} if train and train.bias_names == groups.bias_names else {}
+    lines = [f"{'group':32} {'n':>6} {split:>9}  {'95 % interval':18}" + (f" {'train':>9} {'n':>6}" if seen else "")]
+    for c in cells[:MOST_ROWS]:
         name = " × ".join([groups.classes[c.y], *(v[b] for v, b in zip(groups.bias_values, c.bias, strict=True))])
-        note = "  under 30 rows" if c.small else ""
-        lines.append(f"{name:32} {c.n:6} {percent(c.accuracy):>9}  {percent(c.low)} to {percent(c.high)}{note}")
-    if len(cells) > most:
-        lines.append(f"… and {len(cells) - most} more groups in the JSON")
+        line = f"{name:32} {c.n:6} {percent(c.accuracy):>9}  {f'{percent(c.low)} to {percent(c.high)}':18}"
+        if seen:
+            same = seen.get((c.y, c.bias))
+            line += f" {percent(same.accuracy) if same else '–':>9} {same.n if same else 0:6}"
+        kind = {True: "aligned", False: "conflicting", None: neither}[c.aligned]
+        notes = [note for note in (kind, "under 30 rows" if c.small else "") if note]
+        lines.append(f"{line}  {', '.join(notes)}".rstrip())
+    if len(cells) > MOST_ROWS:
+        lines.append(f"… and {len(cells) - MOST_ROWS} more groups in the JSON")
     return lines
+
+
+def rates_lines(rates: BiasRates) -> list[str]:
+    """The largest gaps in error rates and calibration between the values of a bias column."""
+    lines = [f"error rates by {rates.bias}, largest gaps between values of at least {SMALL_GROUP} rows:"]
+    for kind, words in (("true_positive", "true-positive rate"), ("false_positive", "false-positive rate")):
+        widest = rates.widest(kind)
+        if widest is None:
+            lines.append(f"  {words:20} –  fewer than two values have {SMALL_GROUP} rows to judge it by, in any class")
+            continue
+        name, gap = widest
+        by_value = getattr(rates.classes[name], f"{kind}_rate")
+        lines.append(f"  {words:20} {_points(gap)} for {name}: {_two(gap, by_value)}")
+    gap = rates.calibration_gap
+    shown = f"–  {gap.estimate.reason}"
+    if not gap.estimate.reason:
+        shown = f"{_points(gap)}: {_two(gap, {v: c.error for v, c in rates.calibration.items()})}"
+    return [*lines, f"  {'calibration error':20} {shown}"]
+
+
+def _points(gap: Gap) -> str:
+    e = gap.estimate
+    return f"{100 * e.value:.1f} points [{100 * e.low:.1f}, {100 * e.high:.1f}]"
+
+
+def _two(gap: Gap, rates: Mapping[str, Estimate]) -> str:
+    return ", ".join(f"{v} {percent(rates[v].value)} (n {rates[v].n})" for v in gap.between)
+
+
+def _or_dash(value: float) -> str:
+    return "–" if math.isnan(value) else percent(value)
 
 
 def dependency_table(found: Dependency) -> str:

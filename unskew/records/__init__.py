@@ -4,8 +4,9 @@ from unskew.records.audit import Audit, ClassGallery, ColumnFinding, DatasetLeak
 from unskew.records.batch import Batch, Facts, Update
 from unskew.records.bench import BenchReport, Row
 from unskew.records.dependency import Dependency
-from unskew.records.evaluation import Evaluation, LabelFigures
+from unskew.records.evaluation import Evaluation, LabelFigures, TrainGroups, Verdict
 from unskew.records.groups import AVERAGES, SMALL_GROUP, Cell, Estimate, Groups
+from unskew.records.rates import BiasRates, Bin, Calibration, ClassRates, Gap
 from unskew.records.repair import BiasShares, Composition, Measured, Reading, Repaired
 from unskew.records.run import Run
 from unskew.records.table import Table
@@ -16,9 +17,13 @@ __all__ = [
     "Audit",
     "Batch",
     "BenchReport",
+    "BiasRates",
     "BiasShares",
+    "Bin",
+    "Calibration",
     "Cell",
     "ClassGallery",
+    "ClassRates",
     "ColumnFinding",
     "Composition",
     "DatasetLeakage",
@@ -28,6 +33,7 @@ __all__ = [
     "Facts",
     "Finding",
     "Gallery",
+    "Gap",
     "Groups",
     "LabelFigures",
     "LeftOut",
@@ -38,5 +44,7 @@ __all__ = [
     "Run",
     "Step",
     "Table",
+    "TrainGroups",
     "Update",
+    "Verdict",
 ]

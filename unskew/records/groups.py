@@ -24,7 +24,7 @@ class Cell:
     correct: float  # correct rows; may be fractional in a multi-label task
     low: float  # 95 % Wilson interval of the accuracy
     high: float
-    aligned: bool | None  # whether the bias points to this class in training; None without a bias column
+    aligned: bool | None  # whether the bias points to this class in training; None if neither, or without a bias column
 
     @property
     def accuracy(self) -> float:

@@ -38,6 +38,17 @@ def group_sums(values: Tensor, group: Tensor, num_groups: int) -> tuple[Tensor, 
     return zero.index_add(0, group, values), zero.index_add(0, group, torch.ones_like(values))
 
 
+def pair_counts(y: Tensor, bias: Tensor, num_classes: int, num_values: int) -> Tensor:
+    """Rows of every class and bias value, (C, V), as floats.
+
+    >>> pair_counts(torch.tensor([0, 0, 1]), torch.tensor([1, 1, 0]), 2, 2).tolist()
+    [[0.0, 2.0], [1.0, 0.0]]
+    """
+    counts = torch.zeros(num_classes, num_values, dtype=torch.float64)
+    counts.view(-1).index_add_(0, group_id([y, bias], [num_classes, num_values]), torch.ones(len(y)).double())
+    return counts
+
+
 def lift(y: Tensor, bias: Tensor, num_classes: int, num_values: int) -> Tensor:
     r"""How much more often a class and a bias value occur together than if they were independent, (C, V).
 
@@ -48,7 +59,6 @@ def lift(y: Tensor, bias: Tensor, num_classes: int, num_values: int) -> Tensor:
     >>> lift(torch.tensor([0, 0, 1, 1]), torch.tensor([0, 0, 1, 0]), 2, 2)[0].tolist()  # 2 * 4 / (2 * 3), 0
     [1.3333333333333333, 0.0]
     """
-    counts = torch.zeros(num_classes, num_values, dtype=torch.float64)
-    counts.view(-1).index_add_(0, group_id([y, bias], [num_classes, num_values]), torch.ones(len(y)).double())
+    counts = pair_counts(y, bias, num_classes, num_values)
     expected = counts.sum(1, keepdim=True) * counts.sum(0, keepdim=True)
     return torch.where(expected > 0, counts * counts.sum() / expected.clamp(min=1), 0.0)

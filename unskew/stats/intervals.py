@@ -46,3 +46,17 @@ def mean_of_proportions(correct: Sequence[float], n: Sequence[int], z: float = Z
     shrunk = [(c + 1) / (m + 2) for c, m in zip(correct, n, strict=True)]
     error = z * math.sqrt(sum(p * (1 - p) / m for p, m in zip(shrunk, n, strict=True))) / k
     return mean, max(0.0, mean - error), min(1.0, mean + error)
+
+
+def newcombe(a: tuple[float, float, float], b: tuple[float, float, float]) -> tuple[float, float, float]:
+    r"""The difference of two independent figures, each (value, low, high), with Newcombe's interval from their own intervals.
+
+    .. math::  \hat a - \hat b \ -\ \sqrt{(\hat a - l_a)^2 + (u_b - \hat b)^2}\ ,\quad
+               \hat a - \hat b \ +\ \sqrt{(u_a - \hat a)^2 + (\hat b - l_b)^2}
+
+    >>> [round(v, 4) for v in newcombe((56 / 70, *wilson(56, 70)), (48 / 80, *wilson(48, 80)))]  # Newcombe 1998, table II
+    [0.2, 0.0524, 0.3339]
+    """
+    (va, la, ua), (vb, lb, ub) = a, b
+    gap = va - vb
+    return gap, gap - math.hypot(va - la, ub - vb), gap + math.hypot(ua - va, vb - lb)

@@ -74,14 +74,22 @@ def other_data(run: Run, source: Any, shared_classes: bool = False) -> tuple[Dat
         torch.tensor([c in known for c in data.classes])[data.y] if shared_classes else torch.ones(len(data), dtype=torch.bool)
     )
     y = torch.zeros(len(data), len(known)).index_copy_(1, codes, data.y) if data.multi_label else codes[data.y]
-    pairs = record["alignment"]["pairs"]
-    aligned = None
-    if data.bias_names and all(name in pairs for name in data.bias_names):
-        aligned = tuple(
-            torch.tensor([[[c, v] in pairs[name] for v in values] for c in known])
-            for name, values in zip(data.bias_names, data.bias_values, strict=True)
-        )
-    return dataclasses.replace(data, y=y, classes=tuple(known), aligned_by_design=aligned), judged
+    fields = _alignment_of(record["alignment"], data, known)
+    return dataclasses.replace(data, y=y, classes=tuple(known), **fields), judged
+
+
+def _alignment_of(recorded: dict[str, Any], data: DataSet, classes: list[str]) -> dict[str, Any]:
+    """The fields of a data set that hold a run's own aligned pairs; runs up to version 0.2 have no pairs that are neither."""
+    pairs, neither = recorded["pairs"], recorded.get("neither", {})
+    if not data.bias_names or not all(name in pairs for name in data.bias_names):
+        return {"aligned_by_design": None}
+
+    def matrices(named: dict[str, list[list[str]]]) -> tuple[Tensor, ...]:
+        columns = zip(data.bias_names, data.bias_values, strict=True)
+        return tuple(torch.tensor([[[c, v] in named.get(n, []) for v in values] for c in classes]) for n, values in columns)
+
+    rule = recorded["rule"]
+    return {"aligned_by_design": matrices(pairs), "neither_by_design": matrices(neither), "alignment_rule": rule}
 
 
 def _rebuild(record: dict[str, Any]) -> Method:

@@ -1,23 +1,26 @@
-"""Accuracy by group from logits, and the figures of a multi-label task."""
+"""What logits come to: accuracy by group, error rates by bias value, counts by class, figures of a multi-label task."""
 
 from typing import Any
 
 from torch import Tensor
 
 from unskew.data.dataset import DataSet
+from unskew.measure.calibration import calibration_by_bias
+from unskew.measure.error_rates import error_rates
 from unskew.measure.groups import groups
 from unskew.measure.label_sets import by_bias, label_sets
-from unskew.records import Groups, LabelFigures
+from unskew.records import BiasRates, Groups, LabelFigures
 
 
 def judge(logits: Tensor, data: DataSet, index: Tensor) -> Groups:
     """The group table of these rows."""
-    aligned, _ = data.aligned()
+    pairs = data.alignment()
     return groups(
         logits,
         data.y[index],
         data.bias[index] if data.bias_names else None,
-        aligned=aligned,
+        aligned=None if pairs is None else pairs.aligned,
+        neither=None if pairs is None else pairs.neither,
         classes=data.classes,
         bias_names=data.bias_names,
         bias_values=data.bias_values,
@@ -43,3 +46,26 @@ def label_figures(logits: Tensor, data: DataSet, index: Tensor) -> LabelFigures 
         labels_judged=figures.judged,
         per_label=labels,
     )
+
+
+def bias_rates(logits: Tensor, data: DataSet, index: Tensor) -> dict[str, BiasRates]:
+    """Error rates and calibration of these rows by the values of each bias column."""
+    found, y = {}, data.y[index]
+    for k, (name, values) in enumerate(zip(data.bias_names, data.bias_values, strict=True)):
+        bias = data.bias[index, k]
+        rates = error_rates(logits, y, bias, classes=data.classes, values=values, name=name)
+        found[name] = BiasRates(name, rates, *calibration_by_bias(logits, y, bias, values=values, name=name))
+    return found
+
+
+def predicted_counts(logits: Tensor, data: DataSet) -> list[int]:
+    """How many rows are given each class, or label."""
+    counts = (logits > 0).sum(0) if data.multi_label else logits.argmax(1).bincount(minlength=len(data.classes))
+    return [int(n) for n in counts]
+
+
+def true_counts(data: DataSet, index: Tensor) -> list[int]:
+    """How many of these rows have each class, or label."""
+    y = data.y[index]
+    counts = (y > 0).sum(0) if data.multi_label else y.bincount(minlength=len(data.classes))
+    return [int(n) for n in counts]

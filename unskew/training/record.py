@@ -5,6 +5,8 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
+from torch import Tensor
+
 from unskew.core import config
 from unskew.core import engine as processes
 from unskew.core.workplace import with_defaults
@@ -61,11 +63,15 @@ def identity_there(there: dict[str, Any], data: DataSet, weights: Weights | None
 
 def alignment(data: DataSet) -> dict[str, Any]:
     """The (class, bias value) pairs that are aligned in these training rows, by name; other data is judged by them."""
-    tables, rule = data.aligned()
-    pairs = {}
-    for name, values, table in zip(data.bias_names, data.bias_values, tables or (), strict=False):
-        pairs[name] = [[data.classes[y], values[b]] for y, b in table.nonzero().tolist()]
-    return {"rule": rule, "pairs": pairs}
+    found = data.alignment()
+    if found is None:
+        return {"rule": "none", "pairs": {}, "neither": {}}
+
+    def named(tables: tuple[Tensor, ...]) -> dict[str, list[list[str]]]:
+        columns = zip(data.bias_names, data.bias_values, tables, strict=True)
+        return {name: [[data.classes[y], values[b]] for y, b in table.nonzero().tolist()] for name, values, table in columns}
+
+    return {"rule": found.rule, "pairs": named(found.aligned), "neither": named(found.neither)}
 
 
 def versions() -> dict[str, str]:

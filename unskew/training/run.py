@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import torch
 from torch import Tensor
 
@@ -33,6 +34,7 @@ from unskew.training.record import IDENTITY, identity_there, record
 from unskew.training.selection import check
 from unskew.training.settings import RunConfig, run_config
 from unskew.training.state import Log, State
+from unskew.training.trained import ROWS as TRAINED_ROWS
 from unskew.training.weights import Weights, read_weights
 
 
@@ -167,6 +169,8 @@ def _run(
     with alone(out, "training") if engine.lead else nullcontext():
         if engine.lead and not (out / "done.json").is_file():  # another process may have finished it while this one waited
             write_json(out / "config.json", written)
+            if weights is not None:
+                Table(pl.DataFrame({"index": loader.sampler.rows.numpy()}), {"name": "train"}).save(out / TRAINED_ROWS)
         engine.barrier()
         if (out / "done.json").is_file():
             progress.say(f"{out} is already finished; nothing to do")

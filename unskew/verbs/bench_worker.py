@@ -171,7 +171,7 @@ def _kept(path: Path) -> dict[str, float]:
     from unskew.training.finished import own_data
 
     data = own_data(Run(path))
-    pairs, _ = data.aligned()
+    pairs = data.alignment()
     if pairs is None:
         raise UserError(f"columns kept.*: {data.name} has no bias column, or several labels per row")
     rows = data.rows("train")  # without those that data.keep leaves out
@@ -180,11 +180,11 @@ def _kept(path: Path) -> dict[str, float]:
     rows = rows[(data.bias[rows] >= 0).all(1)]
     truth = torch.tensor(data.columns["clean_label"].to_list())[rows] if "clean_label" in data.columns else data.y[rows]
     clean = truth == data.y[rows]
-    aligned = torch.stack([pair[truth, column] for pair, column in zip(pairs, data.bias[rows].unbind(1), strict=True)]).all(0)
+    aligned, conflicting = pairs.of_rows(truth, data.bias[rows])
     return {
         f"{label}_{bias}": float((of_label & of_bias).sum())
         for label, of_label in (("clean", clean), ("noisy", ~clean))
-        for bias, of_bias in (("aligned", aligned), ("conflicting", ~aligned))
+        for bias, of_bias in (("aligned", aligned), ("conflicting", conflicting))
     }
 
 

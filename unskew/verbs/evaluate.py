@@ -1,7 +1,7 @@
 """The verb `evaluate`: logits by sample id, group tables and the named averages, and whatever else is asked of a finished run."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,13 @@ from unskew.core.workplace import alone
 from unskew.data.dataset import DataSet
 from unskew.evaluation._contract import Judged, Question, questions
 from unskew.measure.leakage import Attack
-from unskew.records import Evaluation, Run, Table
+from unskew.methods._contract import Method
+from unskew.pages.verdict import judge_groups
+from unskew.records import Evaluation, Run, Table, TrainGroups
 from unskew.training.finished import other_data, own_data, trained_method
-from unskew.training.judge import judge, label_figures
+from unskew.training.judge import bias_rates, judge, label_figures, predicted_counts, true_counts
 from unskew.training.predict import predict
+from unskew.training.trained import train_logits
 
 
 def evaluate(
@@ -63,7 +66,8 @@ def evaluate(
         answers = _known(run, place)
         for question, options in asked:
             answers = {k: v for k, v in answers.items() if k not in question.keys} | question.ask(judged, options).json()
-        evaluation = _evaluation(run, data, table, split, answers)
+        train = _train_groups(run, lambda: method, data if on is None else None, split, len(index))
+        evaluation = _evaluation(run, data, table, split, answers, train, own=on is None)
         table.save(run.path / "predictions" / f"{place}.parquet")
         write_json(run.path / f"metrics-{place}.json", evaluation.json())
     return evaluation
@@ -78,7 +82,20 @@ def recall(run: Run, split: str = "test", on: Any = None) -> Evaluation:
     data = own_data(run)
     if not data.is_source(table.made_by.get("fingerprint")):
         raise UserError(f"{data.source} has changed since {run.path} was judged on it; run unskew evaluate again")
-    return _evaluation(run, data, table, split, _known(run, split))
+    train = _train_groups(run, lambda: trained_method(run), data, split, len(table))
+    return _evaluation(run, data, table, split, _known(run, split), train, own=True)
+
+
+def _train_groups(run: Run, method: Callable[[], Method], own: DataSet | None, split: str, judged: int) -> TrainGroups:
+    """The group table of the rows that the run was trained on; `own` is None when the rows judged are of another source."""
+    if own is not None and split == "train":
+        return TrainGroups(None, reason="the rows judged are the training rows")
+    try:
+        data = own_data(run) if own is None else own
+    except UserError as error:
+        return TrainGroups(None, reason=str(error))
+    table, of, note = train_logits(run, method, data, judged, run.config["config"]["data"]["workers"])
+    return TrainGroups(judge(table.column("logits").float(), data, table.index), len(table), of, note=note)
 
 
 def _asked(**given: Any) -> list[tuple[Question, Any]]:
@@ -108,14 +125,24 @@ def _known(run: Run, place: str) -> dict[str, Any]:
     return {key: known[key] for q in questions() if q.name != "cross_dataset" for key in q.keys if key in known}
 
 
-def _evaluation(run: Run, data: DataSet, table: Table, split: str, answers: Mapping[str, Any]) -> Evaluation:
+def _evaluation(
+    run: Run, data: DataSet, table: Table, split: str, answers: Mapping[str, Any], train: TrainGroups, *, own: bool
+) -> Evaluation:
     index, logits = table.index, table.column("logits").float()
     by_bias = {}
     if len(data.bias_names) > 1:
         by_bias = {name: judge(logits, data.only_bias([name]), index) for name in data.bias_names}
+    groups, predicted, rows = judge(logits, data, index), predicted_counts(logits, data), true_counts(data, index)
+    comparable = train.groups if train.groups is not None and train.groups.bias_names == groups.bias_names else None
+    said = judge_groups(
+        groups, multi_label=data.multi_label, train=comparable, predicted=predicted, rows=rows, own_rows=own
+    )  # fmt: skip
+    # Data of another source is judged by the pairs that the run recorded; its own data, by today's rule.
+    rule = data.aligned()[1] if own else run.config["alignment"]["rule"]
     return Evaluation(
         run=str(run.path), split=split, on=data.source or data.name, selection=run.outcome["selection"],
-        labels=run.config["labels"], aligned_rule=run.config["alignment"]["rule"], groups=judge(logits, data, index),
+        labels=run.config["labels"], aligned_rule=rule, aligned_in_words=data.aligned_in_words(), groups=groups, verdict=said,
+        predicted=dict(zip(data.classes, predicted, strict=True)), train=train, rates_by_bias=bias_rates(logits, data, index),
         by_bias=by_bias, label_figures=label_figures(logits, data, index), answers=plain(answers), predictions=table, data=data,
         rows=index,
     )  # fmt: skip

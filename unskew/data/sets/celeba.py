@@ -7,7 +7,8 @@ PGD's task: `target=Heavy_Makeup`, `bias=Male`; any two attributes can be used. 
 
 Source: Liu et al., "Deep learning face attributes in the wild", ICCV 2015 (for non-commercial research); the task: "Mitigating
 Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission, Table 3.
-Differs: nothing; aligned pairs are those that occur together more often than by chance in the training rows.
+Differs: nothing; aligned pairs are those that occur together more often than by chance in the training rows and are the common
+case of their class.
 """
 
 from dataclasses import dataclass
