@@ -42,6 +42,14 @@ class Sampler:
         # Drop a last batch of fewer than eight rows: batch statistics of so few are noise, or undefined.
         return max(1, full + (rest >= min(8, self.batch)))
 
+    def by_id(self, size: int) -> Tensor | None:
+        """(size,) the probabilities by sample id, up to a factor; None if all rows are drawn alike."""
+        if self.weights is None:
+            return None
+        chance = torch.zeros(size, dtype=torch.float64)
+        chance[self.rows] = self.weights.double()
+        return chance
+
     def epoch(self, number: int) -> Tensor:
         """All ids of one epoch, in order."""
         generator = stream(self.seed, "loader", number)

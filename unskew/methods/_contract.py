@@ -18,6 +18,18 @@ from unskew.data.dataset import DataSet
 from unskew.records import Batch, Facts, Run, Table, Update
 
 
+@dataclass(frozen=True)
+class Problem:
+    """What a method that is solved rather than stepped works on: its training rows, and the features of its last layer."""
+
+    data: DataSet  # the source's data set: inputs, labels, and the bias if the method sees it
+    rows: Tensor  # (n,) sample ids
+    features: Tensor  # (n, D) what the network's last layer reads
+    weight: Tensor | None  # (n,) of a table
+    seed: int
+    workers: int
+
+
 class Method(nn.Module):
     """A training method: what is minimised on a batch, and how to predict afterwards.
 
@@ -29,6 +41,8 @@ class Method(nn.Module):
     sees: frozenset[str] = frozenset()  # labels beyond y it may read while training: {"bias"}
     parts: ClassVar[tuple[str, ...]] = ()  # of an alternating method: `loss_p` has the terms of part p
     multi_label: ClassVar[bool] = False  # whether it can train on rows with several labels
+
+    solved: ClassVar[bool] = False  # true: `solve` sets the weights, without steps
 
     age: Tensor  # () updates done so far, for warm-ups and schedules; survives a resume
 
@@ -75,6 +89,10 @@ class Method(nn.Module):
     def prelude(self) -> int:
         """Steps at the start in which the final network does not learn yet; no weights are selected before."""
         return 0
+
+    def solve(self, problem: Problem) -> dict[str, float]:
+        """Set the weights of the network's last layer to their optimum; returns figures for the log. Only if `solved`."""
+        raise NotImplementedError(f"{type(self).__name__} is trained by steps")
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         """Named scalar terms. Their sum is minimised; each is logged under its name."""

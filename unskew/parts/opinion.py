@@ -16,9 +16,10 @@ from unskew.measure.explained_errors import Explained, explained_errors
 from unskew.stats.independence import independence_weights
 from unskew.stats.readers import biased_logits, class_balanced, held_out_logits, with_constant
 
-EXPLAINS = 0.8  # area under the curve from which a representation counts as the reason for the errors
+EXPLAINS = 0.7  # area under the curve from which a representation counts as the reason for the errors
 NEARLY = 0.05  # representations that explain nearly as much are read together
 DECAYS = (1e-1, 1e-2)  # of the readers
+REFERENCE = 3.0  # weight decay of the reference layer: simple enough to live on the shortcut
 SIMPLE = 1e-1  # weight decay of the biased reader
 SEEDS = 3  # ways to cut the rows into folds, averaged
 
@@ -59,7 +60,9 @@ def balanced_accuracy(logits: Tensor, y: Tensor) -> float:
     return float((class_balanced(y) * (logits.argmax(-1) == y).double()).mean())
 
 
-def explain(data: DataSet, rows: Tensor, wrong: Tensor, *, seed: int = 0, workers: int = 0) -> tuple[list[Explanation], dict[str, Tensor]]:
+def explain(
+    data: DataSet, rows: Tensor, wrong: Tensor, *, seed: int = 0, workers: int = 0
+) -> tuple[list[Explanation], dict[str, Tensor]]:
     """How well each simple representation explains which of the rows are `wrong`, the best first, and the features."""
     specs = nuisances(data)
     if not specs:
@@ -77,6 +80,12 @@ def explain(data: DataSet, rows: Tensor, wrong: Tensor, *, seed: int = 0, worker
         found.append(Explanation(one.name, one.phrase, explained_errors(gain, bad, y, seed=seed), balanced_accuracy(best, y)))
     known = {one.name: _filled(features[one.name], here) for one in specs}
     return sorted(found, key=lambda e: -_value(e)), known
+
+
+def reference_logits(features: Tensor, y: Tensor, classes: int, *, seed: int = 0) -> Tensor:
+    """Held-out logits of a simple linear layer on standardised features, for use as the reference."""
+    x = torch.cat([features.new_ones(len(features), 1), features], 1)
+    return biased_logits(x, y, classes, decay=REFERENCE, seed=seed, rounds=2)
 
 
 def opinion_of(data: DataSet, rows: Tensor, reference: Tensor, *, seed: int = 0, workers: int = 0) -> Opinion:

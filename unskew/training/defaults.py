@@ -40,6 +40,8 @@ class Choice:
 def choose(data: DataSet, method: type[Method], cfg: Any, tune: str, batch: int, weighted: bool) -> Choice:
     """The network and settings for this data set and method; `batch` is the user's, or 0."""
     shape = data.shape
+    if method.solved:
+        return _solved(data)
     if len(shape) == 1:
         chosen = Choice("mlp", {**NETWORK, "model.hidden": "100,100"}, f"vectors of {shape[0]} numbers")
     elif len(shape) == 4:
@@ -55,6 +57,18 @@ def choose(data: DataSet, method: type[Method], cfg: Any, tune: str, batch: int,
     rule = _selection(data, method, cfg, weighted)
     steps = budget(len(data.rows("train")), batch or int(chosen.settings.get("train.batch", 256)))
     return Choice(chosen.model, {**chosen.settings, **rule, "train.steps": steps}, chosen.why)
+
+
+def _solved(data: DataSet) -> Choice:
+    """For a method that solves for the last layer: pretrained features at any size, or the vectors themselves."""
+    if len(data.shape) == 1:
+        return Choice("linear", {"select.rule": "last"}, f"vectors of {data.shape[0]} numbers")
+    missing = _missing_weights()
+    if missing:
+        raise UserError(
+            f"the method needs a pretrained network, which cannot be had: {missing}; name weights with model.net.weights=FILE"
+        )
+    return Choice("frozen", {"select.rule": "last"}, f"inputs of shape {data.shape}; only the last layer is fitted")
 
 
 def _photographs(data: DataSet, tune: str) -> Choice:

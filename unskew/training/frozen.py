@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from unskew.data.dataset import DataSet
 from unskew.features import Spec, compute
 from unskew.models.frozen import Frozen
+from unskew.models.linear import Linear
 from unskew.representations import _contract as representations
 
 
@@ -52,8 +53,7 @@ def with_features(data: DataSet, network: Frozen, rows: Tensor, workers: int = 0
 
 
 def standardise(network: nn.Module, data: DataSet) -> None:
-    """Scale the network's features by those of the training rows."""
-    if is_frozen(network):
-        assert isinstance(data.inputs, Computed)
+    """Scale what a linear last layer reads by the training rows."""
+    if isinstance(network, (Frozen, Linear)):
         x, there = data.inputs.rows(data.rows("train"))
-        network.scale_by(x[there])
+        network.scale_by(x[there].flatten(1))

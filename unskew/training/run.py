@@ -19,11 +19,12 @@ from unskew.core.settings import Settings
 from unskew.core.workplace import Busy, alone, check_place, claim
 from unskew.data.augment import preset
 from unskew.data.dataset import DataSet
-from unskew.data.loader import Loader
+from unskew.data.loader import Loader, rows_in_order
 from unskew.data.reading import DataConfig
 from unskew.data.samplers import Sampler, group_weights, unit_mean
 from unskew.data.sources import load
-from unskew.methods._contract import Method, method_class
+from unskew.methods._contract import Method, Problem, method_class
+from unskew.models._contract import Model
 from unskew.records import Run, Table
 from unskew.training.defaults import check_tune, choose
 from unskew.training.fit import NonFinite, fit
@@ -152,11 +153,12 @@ def _run(
     if cfg.train.precision == "64-true":
         method = method.double()
     method = method.to(engine.device)
+    source = data
     if is_frozen(method.model):
         names = [s for s in ("train", "val") if data.has(s)]
         data = with_features(data, method.model, torch.cat([data.rows(s) for s in names]), cfg.data.workers)
-        for network in method.modules():
-            standardise(network, data)
+    for network in method.modules():
+        standardise(network, data)
     optimizers = {name: make_optimizer(p, cfg.optim) for name, p in method.parameter_sets().items()}
     for optimizer in optimizers.values():
         for group in optimizer.param_groups:
@@ -175,6 +177,13 @@ def _run(
         if (out / "done.json").is_file():
             progress.say(f"{out} is already finished; nothing to do")
             return
+        if method.solved:
+            problem = _problem(method, source, data, loader, cfg)
+            with Log(out, engine.lead) as log:
+                log("train", 0, method.solve(problem))
+            state.finish()
+            engine.barrier()
+            return
         state.resume()
         with progress.bar(f"training {cfg.method_name}", total, state.step) as advance, Log(out, engine.lead) as log:
             state.log, state.advance = log, advance
@@ -185,6 +194,22 @@ def _run(
             )  # fmt: skip
         state.finish()
         engine.barrier()
+
+
+def _problem(method: Method, source: DataSet, data: DataSet, loader: Loader, cfg: RunConfig) -> Problem:
+    """The training rows of a method that is solved, with the features that its last layer reads."""
+    rows = loader.sampler.rows.sort().values
+    index, parts = [], []
+    assert isinstance(method.model, Model)
+    with torch.inference_mode():
+        for ids, x in rows_in_order(data, rows, 1024):
+            index.append(ids)
+            parts.append(method.model.features(x.to(next(method.parameters()).device)).flatten(1).cpu())
+    ids = torch.cat(index)
+    weight = loader.sampler.by_id(len(data)) if loader.weight is None else loader.weight
+    return Problem(
+        source, ids, torch.cat(parts).clone(), None if weight is None else weight[ids].double(), cfg.seed, cfg.data.workers
+    )
 
 
 def _steps_of_all_rows(data: DataSet, batch: int) -> int:
