@@ -138,6 +138,11 @@ class Stage(Protocol):
     given: Mapping[str, Any]  # settings of its runs, as the user gave them
 
     @property
+    def frozen(self) -> bool:
+        """Whether its runs learn only the last layer of a frozen network, whose features are computed once."""
+        ...
+
+    @property
     def budget(self) -> Budget:
         """The requested training."""
         ...

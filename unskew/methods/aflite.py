@@ -11,7 +11,7 @@ Differs: see the card of the repair.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from unskew.core.config import whole_names
 from unskew.core.errors import UserError
@@ -26,6 +26,7 @@ class Config:
     epochs: float = 10.0  # epochs of the network that gives phi
     size: float = 0.2  # share of the rows at which the filter stops
     tau: float = 0.75  # lowest score of a row that may be removed
+    calibrate: Literal["independence", "none"] = "independence"  # see the repair; none: rows are dropped for good
     models: int = 64  # linear classifiers per round
 
     def __post_init__(self) -> None:
@@ -37,7 +38,7 @@ class Config:
 def train(stage: Stage, cfg: Config) -> Run:
     if stage.data().multi_label:
         raise UserError("aflite needs one class per row, but this task has several labels per row")
-    given: dict[str, Any] = {"size": cfg.size, "tau": cfg.tau, "models": cfg.models}
+    given: dict[str, Any] = {"size": cfg.size, "tau": cfg.tau, "models": cfg.models, "calibrate": cfg.calibrate}
     if cfg.phi:
         given |= {"phi": ",".join(cfg.phi)}
     else:

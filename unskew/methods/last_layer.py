@@ -30,6 +30,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from unskew.core import progress
 from unskew.core.errors import UserError
 from unskew.data.dataset import DataSet
 from unskew.losses import task_loss
@@ -101,10 +102,7 @@ class LastLayer(Method):
 
     def _weights(self, problem: Problem, y: Tensor, classes: int) -> Tensor:
         """(n,) of mean 1, times those of a table if there is one."""
-        kind, data = (
-            self.cfg.weights,
-            dataclasses.replace(problem.data, y=_spread(problem, y), fingerprint=problem.data.fingerprint),
-        )
+        kind = self.cfg.weights
         if kind == "plain":
             weight = torch.ones(len(y), dtype=torch.float64)
         elif kind == "groups":
@@ -112,19 +110,12 @@ class LastLayer(Method):
         elif kind == "difficulty":
             weight = difficulty(problem.features, y, classes, self.cfg.gamma, problem.seed)
         else:
-            names = data.classes if classes == len(data.classes) and not self.facts.multi_label else ("without", "with")
-            data = dataclasses.replace(data, classes=names)
             reference = reference_logits(problem.features, y, classes, seed=problem.seed)
-            weight = opinion_of(data, problem.rows, reference, seed=problem.seed, workers=problem.workers).weight
+            found = opinion_of(problem.data, problem.rows, y, classes, reference, seed=problem.seed, workers=problem.workers)
+            progress.say(found.words())
+            weight = found.weight
         weight = weight if problem.weight is None else weight * problem.weight
         return weight / weight.mean()
-
-
-def _spread(problem: Problem, y: Tensor) -> Tensor:
-    """Labels of these rows at their ids; others have class 0, and are not read."""
-    codes = torch.zeros(len(problem.data), dtype=torch.long)
-    codes[problem.rows] = y
-    return codes
 
 
 def balanced_groups(y: Tensor, data: DataSet, rows: Tensor) -> Tensor:

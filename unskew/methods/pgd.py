@@ -39,6 +39,7 @@ class Config:
     k: int = 100  # dominant coordinates
     variant: Literal["scores", "norm"] = "scores"  # norm: the version of 2023
     augment: str = "pgd"  # augmentation of the final model
+    calibrate: Literal["independence", "none"] = "independence"  # see the repair gradients; none: the paper's probabilities
     warm: bool = False  # start the final model from the biased one's weights
 
     def __post_init__(self) -> None:
@@ -56,9 +57,11 @@ def train(stage: Stage, cfg: Config) -> Run:
     if not biased:
         length = {} if cfg.epochs is None else {"train.epochs": cfg.epochs, "train.steps": None}
         rule = {"select.rule": "val-accuracy", "select.every": "1 epoch"} if cfg.patience else {"select.rule": "last"}
-        fixed = {**rule, "select.patience": cfg.patience, "data.augment": "none", "q": cfg.q}
+        plain = {} if stage.frozen else {"data.augment": "none"}
+        fixed = {**rule, "select.patience": cfg.patience, **plain, "q": cfg.q}
         biased = str(stage.run(stage.beside("biased"), "gce", {**length, **fixed}).path)
-    scores = {"run": biased, "lambda_": cfg.lambda_, "k": cfg.k, "variant": cfg.variant}
+    scores = {"run": biased, "lambda_": cfg.lambda_, "k": cfg.k, "variant": cfg.variant, "calibrate": cfg.calibrate}
     table = stage.repair(stage.beside("scores.parquet"), "gradients", scores)
     start = {"train.start": biased} if cfg.warm else {}
-    return stage.run(stage.out, "erm", {"train.weights": "chance", "data.augment": cfg.augment, **start}, weights=table)
+    change = {} if stage.frozen else {"data.augment": cfg.augment}  # features of a frozen network are computed once
+    return stage.run(stage.out, "erm", {"train.weights": "chance", **change, **start}, weights=table)

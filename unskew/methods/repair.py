@@ -4,9 +4,9 @@ r"""REPAIR, then training: rows are kept by weights that make the shortcut hard 
     w = \arg\min_w \max_\theta V(w, \theta), \qquad S = \mathrm{select}(w), \qquad
     f = \arg\min \sum_{i \in S} \mathrm{CE}(f(x_i), y_i)
 
-Without `phi` the reader theta is a whole network on the images: the method `repair_game`, trained into OUT-game (or the run named
-by `game`), gives the weights of the rows. With `phi` it is linear on a representation: the repair `repair` writes
-OUT-weights.parquet. Either way rows are kept by `strategy` (threshold, rank, class_rank, sample, uniform: -T, -R, -PR, -S and the
+The reader theta is linear on a representation, `phi` or what an audit finds first: the repair `repair` writes OUT-weights.parquet.
+With `reader=network` it is a whole network on the images: the method `repair_game`, trained into OUT-game (or the run named by
+`game`), gives the weights of the rows. Either way rows are kept by `strategy` (threshold, rank, class_rank, sample, uniform: -T, -R, -PR, -S and the
 control) and `erm` trains on them into OUT. With `strategy=weights` no row is lost: batches are drawn from all rows with
 probability in proportion to their weights, which is `sample` drawn anew for every batch.
 
@@ -36,8 +36,9 @@ from unskew.stats.select import check_kept, select
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    strategy: Literal["threshold", "rank", "class_rank", "sample", "uniform", "weights"] = "sample"  # which rows to keep or draw
-    phi: tuple[str, ...] = ()  # representations for a linear reader; empty: a network on the inputs
+    strategy: Literal["threshold", "rank", "class_rank", "sample", "uniform", "weights"] = "weights"  # which rows to keep or draw
+    reader: Literal["linear", "network"] = "linear"  # who plays against the weights: a linear reader of phi, or a whole network
+    phi: tuple[str, ...] = ()  # representations for the linear reader; empty: what an audit finds first
     game: str = ""  # a finished run of repair_game
     keep: float = 0.5  # share of the rows, for rank, class_rank and uniform
     lr_weights: float | None = None  # learning rate of the weights; none: as above, or with phi the repair's default
@@ -47,10 +48,12 @@ class Config:
         object.__setattr__(self, "phi", whole_names(self.phi))
         if not 0 < self.keep <= 1 or (self.lr_weights is not None and self.lr_weights <= 0):
             raise UserError("repair: keep must lie in (0, 1] and lr_weights must be above 0")
-        if self.epochs is not None and not self.phi:
-            raise UserError("repair: epochs needs phi; without phi, set train.epochs")
-        if self.game and (self.phi or self.lr_weights is not None):
-            raise UserError("repair: game names a finished run; leave out phi and lr_weights, which are for a new one")
+        if self.game:
+            object.__setattr__(self, "reader", "network")
+        if self.reader == "network" and (self.phi or self.epochs is not None):
+            raise UserError("repair: phi and epochs are for reader=linear; with reader=network, set train.epochs")
+        if self.game and self.lr_weights is not None:
+            raise UserError("repair: game names a finished run; leave out lr_weights, which is for a new one")
 
 
 def train(stage: Stage, cfg: Config) -> Run:
@@ -60,7 +63,7 @@ def train(stage: Stage, cfg: Config) -> Run:
     drawn = {"train.weights": "chance"} if cfg.strategy == "weights" else {}
     if drawn and stage.given.get("train.weights", "chance") not in ("chance", "sampler"):
         raise UserError("repair: strategy=weights draws rows by their weights; leave out train.weights")
-    if cfg.phi:
+    if cfg.reader == "linear":
         game = {k: v for k, v in {"lr_weights": cfg.lr_weights, "epochs": cfg.epochs}.items() if v is not None}
         given = {"phi": ",".join(cfg.phi), "strategy": cfg.strategy, "keep": cfg.keep, **game}
         return stage.run(stage.out, "erm", drawn, weights=stage.repair(stage.beside("weights.parquet"), "repair", given))

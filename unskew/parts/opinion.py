@@ -8,6 +8,7 @@ rows that lack the shortcut and on few others. If none does, the reference's own
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from unskew.data.dataset import DataSet
@@ -50,6 +51,13 @@ class Opinion:
         values = [e.errors.value for e in self.explanations if e.errors.value == e.errors.value]
         return max(values, default=0.5)
 
+    def words(self) -> str:
+        """Where the opinion comes from, in a sentence."""
+        if self.source:
+            names = ", ".join(e.phrase for e in self.explanations if e.name in self.source)
+            return f"opinion: read from {names}, which explains the simple model's errors (area under the curve {self.explained:.2f})"
+        return f"opinion: the simple model's own; no simple representation explains its errors (best {self.explained:.2f})"
+
 
 def nuisances(data: DataSet) -> list[Spec]:
     """The simple representations that should not tell the class; columns of the source are not looked at."""
@@ -61,23 +69,25 @@ def balanced_accuracy(logits: Tensor, y: Tensor) -> float:
 
 
 def explain(
-    data: DataSet, rows: Tensor, wrong: Tensor, *, seed: int = 0, workers: int = 0
+    data: DataSet, rows: Tensor, y: Tensor, classes: int, wrong: Tensor, *, seed: int = 0, workers: int = 0
 ) -> tuple[list[Explanation], dict[str, Tensor]]:
-    """How well each simple representation explains which of the rows are `wrong`, the best first, and the features."""
+    """How well each simple representation explains which of the rows, with classes `y`, are `wrong`; the best first. And the
+    features of all rows, by name."""
     specs = nuisances(data)
     if not specs:
         return [], {}
     index, features = compute(data, specs, rows, workers=workers)
     here = torch.isin(rows, index)
-    y, bad = data.y[rows][here], wrong[here]
+    target, bad = y[here], wrong[here]
     found = []
     for one in specs:
         x = with_constant(features[one.name])
-        logits = held_out_logits(x, y, len(data.classes), DECAYS, weight=class_balanced(y), seed=seed)
-        loss = torch.stack([torch.nn.functional.cross_entropy(z, y) for z in logits])
+        logits = held_out_logits(x, target, classes, DECAYS, weight=class_balanced(target), seed=seed)
+        loss = torch.stack([F.cross_entropy(z, target) for z in logits])
         best = logits[int(loss.argmin())]
-        gain = best.double().log_softmax(1).gather(1, y[:, None]).squeeze(1)
-        found.append(Explanation(one.name, one.phrase, explained_errors(gain, bad, y, seed=seed), balanced_accuracy(best, y)))
+        gain = best.double().log_softmax(1).gather(1, target[:, None]).squeeze(1)
+        errors = explained_errors(gain, bad, target, seed=seed)
+        found.append(Explanation(one.name, one.phrase, errors, balanced_accuracy(best, target)))
     known = {one.name: _filled(features[one.name], here) for one in specs}
     return sorted(found, key=lambda e: -_value(e)), known
 
@@ -88,11 +98,12 @@ def reference_logits(features: Tensor, y: Tensor, classes: int, *, seed: int = 0
     return biased_logits(x, y, classes, decay=REFERENCE, seed=seed, rounds=2)
 
 
-def opinion_of(data: DataSet, rows: Tensor, reference: Tensor, *, seed: int = 0, workers: int = 0) -> Opinion:
-    """The opinion on these rows of one class each; `reference` has a model's held-out logits of them."""
-    y, classes = data.y[rows], len(data.classes)
+def opinion_of(
+    data: DataSet, rows: Tensor, y: Tensor, classes: int, reference: Tensor, *, seed: int = 0, workers: int = 0
+) -> Opinion:
+    """The opinion on these rows, whose classes are `y`; `reference` has a model's held-out logits of them."""
     wrong = reference.argmax(1) != y
-    explanations, features = explain(data, rows, wrong, seed=seed, workers=workers)
+    explanations, features = explain(data, rows, y, classes, wrong, seed=seed, workers=workers)
     best = max((_value(e) for e in explanations), default=0.0)
     chosen = [e.name for e in explanations if _value(e) >= max(EXPLAINS, best - NEARLY)]
     if not chosen:
@@ -101,7 +112,8 @@ def opinion_of(data: DataSet, rows: Tensor, reference: Tensor, *, seed: int = 0,
     x = with_constant(torch.cat([features[name] for name in chosen], 1))
     votes = [biased_logits(x, y, classes, decay=SIMPLE, seed=seed + k) for k in range(SEEDS)]
     weight = torch.stack([independence_weights(y, v.argmax(1), classes) for v in votes]).mean(0)
-    return Opinion(rows, torch.stack([v.softmax(1) for v in votes]).mean(0).argmax(1), weight, tuple(chosen), tuple(explanations))
+    code = torch.stack([v.softmax(1) for v in votes]).mean(0).argmax(1)
+    return Opinion(rows, code, weight, tuple(chosen), tuple(explanations))
 
 
 def _value(e: Explanation) -> float:

@@ -24,6 +24,11 @@ class Work(Protocol):
     seed: int
 
     @property
+    def workers(self) -> int:
+        """Processes that decode, for what reads inputs."""
+        ...
+
+    @property
     def state(self) -> Path | None:
         """A file in which a long computation may save its state, to resume after an interruption."""
         ...
@@ -44,6 +49,14 @@ class Work(Protocol):
         """(ids, last feature layer of that network) of the rows."""
         ...
 
+    def seen_by(self, network: nn.Module) -> DataSet:
+        """The data set with the inputs that the network takes: features computed before, if it is frozen."""
+        ...
+
+    def reference(self, steps: int, folds: int) -> tuple[Tensor, Tensor]:
+        """(ids, held-out logits) of a simple model: (n, C), or (n, L, 2) for several labels per row."""
+        ...
+
     def logits(self, run: str, method: str) -> tuple[Tensor, Tensor]:
         """(ids, logits of that network) of the rows."""
         ...
@@ -58,6 +71,7 @@ class Outcome:
     score: Tensor  # (n,) what the weight was computed from; the repair's card says what it means
     noisy: Tensor | None = None  # (n,) booleans: the label is probably wrong
     figures: dict[str, Any] = field(default_factory=dict)  # other results, for the file and the page
+    opinion: Tensor | None = None  # (n,) the class that a biased model would say, if the repair has one
     representations: tuple[str, ...] = ()  # used by the repair; their bias is measured before and after
 
 

@@ -25,6 +25,7 @@ with `erm` on the same rows.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -35,6 +36,8 @@ from unskew.core.errors import UserError
 from unskew.core.rng import stream
 from unskew.repairs._contract import Outcome, Use, Work, one_class_per_row, unit_columns
 from unskew.stats.groups import tensor_of
+from unskew.stats.independence import calibrate
+from unskew.stats.readers import class_balanced, held_out_logits, with_constant
 from unskew.stats.select import check_kept
 from unskew.stats.softmax import fit_softmax
 
@@ -54,6 +57,7 @@ class Config:
     tau: float = 0.75  # lowest score of a row that may be dropped
     size: float = 0.2  # share of the rows at which the filter stops
     decay: float | None = None  # weight decay of the classifiers; none: one over the rows of a fit
+    calibrate: Literal["independence", "none"] = "independence"  # none: rows are dropped for good, as in the paper
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "phi", whole_names(self.phi))
@@ -70,7 +74,7 @@ class Config:
 
 
 def use(cfg: Config) -> Use:
-    return "keep"
+    return "keep" if cfg.calibrate == "none" else "chance"
 
 
 def apply(work: Work, cfg: Config) -> Outcome:
@@ -84,7 +88,14 @@ def apply(work: Work, cfg: Config) -> Outcome:
     check_kept(kept, data.y[index], data.classes, f"tau={cfg.tau:g} size={cfg.size:g}")
     weight = torch.zeros(len(index))
     weight[kept] = 1
-    return Outcome(index, weight, score, figures={"rounds": rounds}, representations=cfg.phi)
+    if cfg.calibrate == "none":
+        return Outcome(index, weight, score, figures={"rounds": rounds}, representations=cfg.phi)
+    y, x = data.y[index], with_constant(features.reshape(len(index), -1))
+    opinion = held_out_logits(x, y, len(data.classes), (1e-2,), weight=class_balanced(y), seed=work.seed)[0].argmax(1)
+    tempered = calibrate(weight, y, opinion, len(data.classes))
+    progress.say(tempered.words())
+    figures = {"rounds": rounds, "power": tempered.power, "effective_rows": tempered.effective, "notes": [tempered.words()]}
+    return Outcome(index, tempered.weight, score, figures=figures, representations=cfg.phi, opinion=opinion)
 
 
 def aflite(

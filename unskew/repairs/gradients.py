@@ -19,6 +19,10 @@ M, D       -                 magnitude score, von Mises-Fisher direction score (
 p          column `score`    acceptance probability; min over all rows (`scale=all`) or per class
 =========  ================  ===========================================================================================
 
+With two classes these probabilities put nearly all weight on the rows that lack the shortcut, and a model trained on them is
+inverted. `calibrate=independence` (default) raises p to the largest power at which class and the biased model's opinion are no
+further apart than independent; `calibrate=none` is the paper's literal form.
+
 The gradient of the last layer's weights is (softmax - onehot) times the features, so its norm is a product of two norms, the sum
 of its absolute values is a matrix product, and one forward pass serves all rows. Other layers use torch.func, one vectorised
 backward per row.
@@ -40,13 +44,14 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
-from unskew.core import config
+from unskew.core import config, progress
 from unskew.core.errors import UserError, suggest
 from unskew.core.rng import seed_of
 from unskew.data.augment import preset
 from unskew.data.dataset import DataSet
 from unskew.data.loader import rows_in_order
 from unskew.repairs._contract import Outcome, Use, Work, one_class_per_row
+from unskew.stats.independence import calibrate
 
 SPLITS = ("train",)
 METHOD = "gce"
@@ -72,6 +77,7 @@ class Config:
     mode: Literal["eval", "train"] = "eval"  # of dropout and batch normalisation; train only for the last layer
     augment: str = "none"  # augmentation of the inputs; the 2023 code uses pgd
     floor: float = 1e-8  # smallest norm
+    calibrate: Literal["independence", "none"] = "independence"  # none: the paper's probabilities as they are
 
     def __post_init__(self) -> None:
         if self.lambda_ < 0 or self.k < 2 or self.floor <= 0:
@@ -85,8 +91,14 @@ def use(cfg: Config) -> Use:
 def apply(work: Work, cfg: Config) -> Outcome:
     one_class_per_row(work.data, "gradients")
     model = work.network(cfg.run, METHOD)
-    index, p, figures = scored(model, work.data, work.rows, cfg)
-    return Outcome(index, p, p, figures=figures)
+    index, p, figures = scored(model, work.seen_by(model), work.rows, cfg)
+    opinion = work.logits(cfg.run, METHOD)[1].argmax(1)
+    if cfg.calibrate == "none":
+        return Outcome(index, p, p, figures=figures, opinion=opinion)
+    tempered = calibrate(p, work.data.y[index], opinion, len(work.data.classes))
+    figures |= {"power": tempered.power, "effective_rows": tempered.effective, "notes": [tempered.words()]}
+    progress.say(tempered.words())
+    return Outcome(index, tempered.weight, p, figures=figures, opinion=opinion)
 
 
 def gradient_probabilities(model: nn.Module, data: Any, rows: Tensor | None = None, **settings: Any) -> Tensor:

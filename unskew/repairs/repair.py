@@ -6,7 +6,7 @@ r"""repair: sample weights under which as little as possible of the class can be
     p_c = \frac{\sum_{i: y_i = c} w_i}{\sum_i w_i}, \qquad w_i = \sigma(\omega_i)
 
 =========  =====================  =====================================================================================
-phi        `phi`                  any representation by name, or several concatenated; by default colour for images
+phi        `phi`                  any representation by name, or several concatenated; by default what an audit finds first
 theta      lr_estimator           linear softmax, SGD with momentum
 omega      lr_weights             one number per row, plain SGD, starts at 0 (w = 0.5)
 w          column `score`         in (0, 1); low: the representation gives the row's class away
@@ -26,8 +26,9 @@ weights of class c over all rows, S their sum, and W_c and W the same over the b
 Source: Li and Vasconcelos, "REPAIR: removing representation bias by dataset resampling", CVPR 2019, equations 8 to 12; strategies
 and MNIST schedule: section 4.1; video schedule: section 4.2.
 Differs: nothing in the steps of the released code (theta first, then omega with the risk from before that step; momentum 0.9,
-which the paper does not mention). Threshold keeps w >= 0.5 as in the paper (code: >). Features other than `color:kind=max` are
-standardised (`scale`), so that one learning rate suits all. The default strategy is sample, which respects the weights: if the
+which the paper does not mention). Threshold keeps w >= 0.5 as in the paper (code: >). Features are
+standardised, so that one learning rate suits all (`scale=none`: the paper's raw colours, on which the estimator of a small set does
+not converge). The default strategy is weights: all rows, drawn in proportion to w, which is sample drawn anew for each batch. If the
 bias has few values, threshold keeps only conflicting rows, so that the bias gives the class away again, in reverse; and threshold
 and rank can empty a class, which is an error. Train, val and test rows are weighted together, as in the paper, if the test rows
 are drawn like the training rows (`test_biased`, or carved from them); a separate test split is left alone unless `--splits` names
@@ -62,8 +63,10 @@ STEPS = 20_000  # of the video schedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    phi: tuple[str, ...] = ()  # representations; empty: colour for images, the vector itself for vectors
-    strategy: Literal["threshold", "rank", "class_rank", "sample", "uniform", "weights"] = "sample"  # weights: all rows, weighted
+    phi: tuple[str, ...] = ()  # representations; empty: what an audit finds first
+    strategy: Literal["threshold", "rank", "class_rank", "sample", "uniform", "weights"] = (
+        "weights"  # weights: all rows, drawn by weight
+    )
     keep: float = 0.5  # share of the rows, for rank, class_rank and uniform
     threshold: float = 0.5  # lowest weight that strategy=threshold keeps
     schedule: Literal["auto", "mnist", "video"] = "auto"  # one of the paper's two; auto: by the number of rows
@@ -72,7 +75,7 @@ class Config:
     lr_estimator: float = 1e-3  # learning rate of theta
     momentum: float = 0.9  # of theta's SGD
     lr_weights: float | None = None  # learning rate of omega; none: the schedule's, 10 or 1e-3 times the number of rows
-    scale: Literal["auto", "none", "unit"] = "auto"  # of the features; auto: none for color:kind=max, else standardised (unit)
+    scale: Literal["unit", "none"] = "unit"  # of the features: standardised, or as they are (the paper's colours)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "phi", whole_names(self.phi))
@@ -92,11 +95,10 @@ def apply(work: Work, cfg: Config) -> Outcome:
     names = list(cfg.phi) or work.default_features()
     index, features = work.features(names)
     y = data.y[index]
-    raw = cfg.scale == "none" or (cfg.scale == "auto" and all(n in ("color", "color:kind=max") for n in names))
     epochs, lr_weights = schedule_for(len(y), cfg)
     with progress.bar("repair", epochs) as advance:
         w = repair_weights(
-            features if raw else unit_columns(features), y, epochs=epochs, batch=cfg.batch, lr_estimator=cfg.lr_estimator,
+            features if cfg.scale == "none" else unit_columns(features), y, epochs=epochs, batch=cfg.batch, lr_estimator=cfg.lr_estimator,
             momentum=cfg.momentum, lr_weights=lr_weights, seed=work.seed, state=work.state, advance=advance,
         )  # fmt: skip
     if cfg.strategy == "weights":

@@ -45,6 +45,26 @@ def independence_weights(y: Tensor, opinion: Tensor, classes: int) -> Tensor:
     return (mass / counts.clamp(min=1) * len(y))[y, opinion]
 
 
+def raked_weights(y: Tensor, opinion: Tensor, sweeps: int = 50) -> Tensor:
+    """One weight per row, mean 1, that makes every label (n, L) independent of its own opinion (n, L), by raking label by label.
+
+    >>> y = torch.tensor([[0], [0], [0], [1], [1], [1]])
+    >>> raked_weights(y, torch.tensor([[0], [0], [1], [1], [1], [0]])).flatten().tolist()
+    [0.75, 0.75, 1.5, 0.75, 0.75, 1.5]
+    """
+    cells = 2 * y.long() + opinion.long()  # (n, L) codes 0 to 3
+    weight = torch.ones(len(y), dtype=torch.float64)
+    target = []
+    for label in range(y.shape[1]):
+        p, q = y[:, label].double().mean(), opinion[:, label].double().mean()
+        target.append(torch.stack([(1 - p) * (1 - q), (1 - p) * q, p * (1 - q), p * q]) * len(y))
+    for _ in range(sweeps):
+        for label in range(y.shape[1]):
+            sums = torch.zeros(4, dtype=torch.float64).index_add_(0, cells[:, label], weight)
+            weight = weight * torch.where(sums > 0, target[label] / sums.clamp(min=1e-300), 0.0)[cells[:, label]]
+    return weight / weight.mean()
+
+
 def agreement(weight: Tensor, y: Tensor, opinion: Tensor, classes: int) -> tuple[float, float]:
     r"""The share of the weight where opinion and class agree, and what it would be if they were independent.
 
