@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from unskew.core import checkpoint, progress
 from unskew.core.fetch import cache
 from unskew.data.dataset import DataSet, Memory
 from unskew.data.readers.files import _FAILURES, to_rgb
+from unskew.records import Duplicates
 from unskew.stats import alike
 
 MOST_ROWS = 200_000  # rows above which nobody looks
@@ -85,16 +85,6 @@ def of_data(data: DataSet) -> Tensor | None:
     return of_pixels(data.inputs.x, data.inputs.readable) if isinstance(data.inputs, Memory) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """Sets of near-duplicates in numbers."""
-
-    sets: int
-    rows: int  # in these sets
-    disagreeing: int  # sets whose rows differ in their label
-    crossing: int  # sets with rows in more than one of the given splits
-
-
 def disagrees(duplicate_of: Tensor, y: Tensor) -> Tensor:
     """(N,) whether the row's near-duplicates have another label than the first of them.
 
@@ -106,10 +96,10 @@ def disagrees(duplicate_of: Tensor, y: Tensor) -> Tensor:
     return torch.isin(duplicate_of, duplicate_of[differs & (duplicate_of >= 0)]) & (duplicate_of >= 0)
 
 
-def told(duplicate_of: Tensor, y: Tensor, given: Tensor) -> Told:
+def told(duplicate_of: Tensor, y: Tensor, given: Tensor) -> Duplicates:
     """The sets in numbers; `given` are the splits as the source has them (a carved split counts as the one it comes from)."""
     rows = (duplicate_of >= 0).nonzero().flatten()
-    sets = duplicate_of[rows].unique()
-    disagree = duplicate_of[disagrees(duplicate_of, y)].unique()
-    cross = duplicate_of[disagrees(duplicate_of, given)].unique()
-    return Told(len(sets), len(rows), len(disagree), len(cross))
+    sets = torch.unique(duplicate_of[rows])
+    disagree = torch.unique(duplicate_of[disagrees(duplicate_of, y)])
+    cross = torch.unique(duplicate_of[disagrees(duplicate_of, given)])
+    return Duplicates(sets=len(sets), rows=len(rows), disagreeing=len(disagree), crossing=len(cross))

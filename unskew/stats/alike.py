@@ -13,8 +13,8 @@ h          code          64 bits; candidates differ in at most RADIUS of them
 r          -             correlation of the two small pictures
 =========  ============  ===========================================================================================
 
-Two pictures are near-duplicates if d^2, in colour and in grey, is at most 1 / 200 of what it is between rows drawn at random: where all pictures are
-taken of the same scene, being alike takes more. A picture without structure is like no other, as its hash is noise.
+Two pictures are near-duplicates if d^2, in colour and in grey, is at most 1/200 of what it is between rows drawn at random: where
+all pictures are taken of the same scene, being alike takes more. A picture without structure is like no other, as its hash is noise.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,9 @@ RADIUS = 6  # bits by which the hashes of candidates may differ
 SHARE = 0.005  # of the usual distance between two rows, up to which they are alike
 FLAT = 3.0  # standard deviation, out of 255, below which a picture has no structure
 SHIFT, GAIN = 40.0, 1.5  # most by which the brightness (out of 255) and the contrast (as a ratio) of twins differ
-MOST_PAIRS = 20_000_000  # candidates; a set with more has so many pictures alike that only neighbours in the order of hashes are compared
+MOST_PAIRS = (
+    20_000_000  # candidates; a set with more has so many pictures alike that only neighbours in the order of hashes are compared
+)
 _BLOCK = 65_536  # pairs compared at a time
 _NEIGHBOURS = 8
 
