@@ -13,8 +13,8 @@ h          code          64 bits; candidates differ in at most RADIUS of them
 r          -             correlation of the two small pictures
 =========  ============  ===========================================================================================
 
-Two pictures are near-duplicates if d^2, in colour and in grey, is at most 1/200 of what it is between rows drawn at random: where
-all pictures are taken of the same scene, being alike takes more. A picture without structure is like no other, as its hash is noise.
+Two pictures are near-duplicates if d^2 is a small share of what it is between rows drawn at random, in grey and in colour: where all
+pictures are taken of the same scene, being alike takes more. A picture without structure is like no other, as its hash is noise.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from unskew.core.rng import numpy_stream
 
 GREY, SMALL = 32, 16  # sides of the picture that is hashed, and of the one that is compared
 RADIUS = 6  # bits by which the hashes of candidates may differ
-SHARE = 0.005  # of the usual distance between two rows, up to which they are alike
+GREY_SHARE, COLOUR_SHARE = 0.0075, 0.02  # of the usual distance between two rows, up to which they are alike
 FLAT = 3.0  # standard deviation, out of 255, below which a picture has no structure
 SHIFT, GAIN = 40.0, 1.5  # most by which the brightness (out of 255) and the contrast (as a ratio) of twins differ
 MOST_PAIRS = (
@@ -205,11 +205,12 @@ def near_duplicates(seen: Looks) -> Ids:
     if len(rows) < 2:
         return alone
     code, small = seen.code[rows], seen.small[rows]
-    units = usual_distances(small)
+    usual = usual_distances(small)
+    units = GREY_SHARE * usual[0], COLOUR_SHARE * usual[1]
     edges: list[tuple[Ids, Ids, Pictures]] = []
     for i, j in candidates(code):
         apart = distances(small, i, j, *units)
-        near = apart <= SHARE
+        near = apart <= 1
         edges.append((i[near], j[near], apart[near]))
     if not edges:
         return alone
@@ -221,7 +222,7 @@ def near_duplicates(seen: Looks) -> Ids:
         too_many = size[member[i]] > most
         if not too_many.any():
             break
-        keep = ~too_many | (apart <= strictness * SHARE)
+        keep = ~too_many | (apart <= strictness)
         i, j, apart = i[keep], j[keep], apart[keep]
     member = _components(len(rows), i, j)
     first = np.full(int(member.max()) + 1, n, dtype=np.int64)
