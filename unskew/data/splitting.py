@@ -72,6 +72,7 @@ def settle(
     if alike is not None and (crossing := told(alike, y, split).crossing):
         notes.append(f"{crossing} sets of near-duplicate images have rows in more than one of the given splits")
     if not carving:
+        notes += [f"data.order={cfg.order} changed nothing: no split was carved"] if cfg.order else []
         return Splitting(split, notes=tuple(notes), duplicate_of=alike)
     pool = split == 0
     twin = None if alike is None else within(alike, pool)
