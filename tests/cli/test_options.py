@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from typer.main import get_command
 
-from unskew.cli import app as commands
+from unskew.cli import app
 from unskew.cli.options import columns
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -22,7 +22,7 @@ def test_options_are_settings():
 
 @pytest.mark.parametrize("name", ["audit", "repair", "train", "dependency"])
 def test_every_command_that_reads_a_source_takes_a_group(name):
-    options = {option for p in get_command(commands.app).commands[name].params for option in p.opts}
+    options = {option for p in get_command(app).commands[name].params for option in p.opts}
     assert {"--label", "--bias", "--split", "--group"} <= options
 
 

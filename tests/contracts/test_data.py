@@ -10,8 +10,8 @@ from tests.support.sets import source
 from unskew.core import registry
 from unskew.core.errors import UserError
 from unskew.data import load
-from unskew.data.write import write
 from unskew.data.sets import _contract as sets
+from unskew.data.write import write
 
 # mnist and fruit are fetched, their builders are tested on the embedded digits; real sets are read from disk: REAL
 NAMES = [n for n in registry.names("data") if n not in ("mnist", "fruit") and not sets.load(n).on_disk]

@@ -83,7 +83,7 @@ def test_given_splits_are_left_and_what_straddles_is_told():
 
 
 def test_one_group_cannot_be_divided():
-    with pytest.raises(UserError, match="without dividing a value of 'site'.*holdout=0"):
+    with pytest.raises(UserError, match=r"without dividing a value of 'site'.*holdout=0"):
         load(frame(30, site=["x"] * 30), group="site")
     assert not load(frame(30, site=["x"] * 30), group="site", holdout=0).carved
     with pytest.raises(UserError, match="no group column 'sit'; did you mean 'site'"):
@@ -168,5 +168,5 @@ def test_an_order_has_nothing_to_do_where_splits_are_given():
 
 
 def test_unknown_order():
-    with pytest.raises(UserError, match="data.order=tiem: no such column; did you mean 'time'"):
-        load(frame(30, time=range(30)), order="tiem")
+    with pytest.raises(UserError, match=r"data\.order=tme: no such column; did you mean 'time'"):
+        load(frame(30, time=range(30)), order="tme")

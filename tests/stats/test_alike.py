@@ -83,9 +83,9 @@ def test_a_kind_of_picture_is_not_a_picture_repeated():
     """One pattern with its own grain in four fifths of the rows: no set; the copies among the others stay one."""
     pattern = np.kron(noise(1)[0, :, :8, :8], np.ones((4, 4), np.uint8)).astype(int)
     grain = np.random.default_rng(0).integers(-12, 13, (400, 3, 32, 32))
-    alikes = np.clip(pattern + grain, 0, 255).astype(np.uint8)
+    repeated = np.clip(pattern + grain, 0, 255).astype(np.uint8)
     others = noise(100, seed=5)
-    found = near_duplicates(seen(np.concatenate([alikes, others, others[:3]])))
+    found = near_duplicates(seen(np.concatenate([repeated, others, others[:3]])))
     assert np.bincount(found[found >= 0]).max() <= 25  # a twentieth of the rows
     assert found[-3:].tolist() == [400, 401, 402]
 

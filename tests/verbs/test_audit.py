@@ -227,7 +227,9 @@ def test_near_duplicates_are_listed_with_their_labels(tmp_path):
         picture.save(root / ("cat" if k == 0 else "dog") / f"again{k}.jpg", quality=85)
     found = package.audit(root, representations=["color"], out=tmp_path / "out")
     assert found.json()["duplicates"] == {"sets": 3, "rows": 6, "disagreeing": 2, "crossing": 0}
-    there = pl.read_parquet(tmp_path / "out" / "scores.parquet").with_columns(pl.col("path").str.extract(r"(\w+\.\w+)$").alias("file"))
+    there = pl.read_parquet(tmp_path / "out" / "scores.parquet").with_columns(
+        pl.col("path").str.extract(r"(\w+\.\w+)$").alias("file")
+    )
     mine = {r["file"]: r for r in there.to_dicts() if r["duplicate_of"] is not None}
     assert set(mine) == {f"{name}{k}.{end}" for k in range(3) for name, end in (("twin", "png"), ("again", "jpg"))}
     assert {name: r["duplicate_disagrees"] for name, r in mine.items()} == {name: "0" not in name for name in mine}

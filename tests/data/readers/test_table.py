@@ -63,5 +63,5 @@ def test_order_by_file_name(folder):
 
 
 def test_class_folders_have_no_group_column(folder):
-    with pytest.raises(UserError, match="no group column 'patient': class folders have no columns; add a metadata.csv"):
+    with pytest.raises(UserError, match=r"no group column 'patient': class folders have no columns; add a metadata\.csv"):
         load(folder, group="patient")
