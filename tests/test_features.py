@@ -1,10 +1,13 @@
 """Features are computed once, what an interruption left is kept, and a user's own representation is one like any other."""
 
+import dataclasses
+
 import pytest
 import torch
 
 from tests.support.pictures import features, pictures
 from unskew import features as _base
+from unskew.data.dataset import Memory
 from unskew.features import compute, spec
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -42,3 +45,23 @@ def test_an_interrupted_computation_keeps_its_chunks(monkeypatch):
 def test_a_users_own_representation_by_dotted_name():
     data = pictures(torch.randint(0, 256, (20, 3, 8, 8), dtype=torch.uint8))
     assert features(data, "tests.support.own_representation").flatten().tolist() == data.inputs.x[:, 0, 0, 0].div(255).tolist()
+
+
+def test_rows_in_any_order_get_their_own_features():
+    data = pictures(torch.randint(0, 256, (50, 3, 16, 16), dtype=torch.uint8))
+    rows = torch.randperm(50, generator=torch.Generator().manual_seed(0))
+    index, found = compute(data, [spec("color"), spec("texture")], rows)
+    assert torch.equal(index, rows)
+    torch.testing.assert_close(found["color"], data.inputs.x[rows].float().flatten(2).amax(2) / 255)
+
+
+def test_a_chunk_without_a_readable_row_has_no_features(monkeypatch):
+    monkeypatch.setattr(_base, "CHUNK", 10)
+    whole = pictures(torch.randint(0, 256, (30, 3, 16, 16), dtype=torch.uint8))
+    readable = torch.ones(30, dtype=torch.bool)
+    readable[10:20] = False
+    data = dataclasses.replace(whole, inputs=Memory(whole.inputs.x, readable))
+    for _ in range(2):  # computed, and from the cache
+        index, found = compute(data, [spec("color")], torch.arange(30))
+        assert index.tolist() == [*range(10), *range(20, 30)]
+        torch.testing.assert_close(found["color"], data.inputs.x[index].float().flatten(2).amax(2) / 255)

@@ -37,7 +37,13 @@ __all__ = [
 
 
 def load(
-    source: Any, *, label: str | Sequence[str] = "", bias: str | Sequence[str] = "", split: str = "", **settings: Any
+    source: Any,
+    *,
+    label: str | Sequence[str] = "",
+    bias: str | Sequence[str] = "",
+    split: str = "",
+    group: str = "",
+    **settings: Any,
 ) -> "DataSet":
     """Read a labelled data set.
 
@@ -48,6 +54,7 @@ def load(
         label: label column of a table or frame; several make a multi-label task.
         bias: bias column or columns: what should not tell the class, such as gender or scanner.
         split: column that says train, val or test for every row. What is missing is taken from the training rows.
+        group: column whose values (patient, site, clip) are never divided between splits that are taken from the training rows.
         **settings: other settings of reading, as in `unskew list settings`: `size=64`, `holdout=0.2`, `frames=8`.
 
     Returns:
@@ -60,7 +67,7 @@ def load(
     """
     from unskew.data.sources import load_named
 
-    return load_named(source, label=label, bias=bias, split=split, **settings)
+    return load_named(source, label=label, bias=bias, split=split, group=group, **settings)
 
 
 def audit(

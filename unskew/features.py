@@ -108,6 +108,8 @@ def compute(
             kept.append(_common(chunk, found))
             advance(len(chunk))
     ids = torch.cat([index for index, _ in kept])
+    # A chunk without a readable row does not know how wide its features would be.
+    kept = [part for part in kept if len(part[0])] or kept[:1]
     return ids, {one.name: torch.cat([blocks[one.name] for _, blocks in kept]) for one in specs}
 
 
@@ -144,7 +146,11 @@ def _common(rows: Tensor, found: Found) -> tuple[Tensor, dict[str, Tensor]]:
     """The rows that every representation has; one that needs no pixels also has unreadable rows."""
     for index, _ in found.values():
         rows = rows[torch.isin(rows, index)]
-    return rows, {name: block[torch.searchsorted(index, rows)] for name, (index, block) in found.items()}
+    blocks = {}
+    for name, (index, block) in found.items():
+        order = index.argsort()  # rows may be asked for in any order
+        blocks[name] = block[order[torch.searchsorted(index[order], rows)]]
+    return rows, blocks
 
 
 def _chunk(

@@ -10,8 +10,8 @@ from tests.support.sets import source, use_small_sources
 from unskew.core import registry
 from unskew.core.errors import UserError
 from unskew.data import load
-from unskew.data.readers.arrays import write_arrays
 from unskew.data.sets import _contract as sets
+from unskew.data.write import write
 
 # mnist and fruit are fetched, their builders are tested on the embedded digits; places is made of small stand-ins for what it
 # fetches; real sets are read from disk: REAL
@@ -46,7 +46,7 @@ def test_splits_cover_all_rows_once_and_hold_every_class(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_written_and_read_back_it_is_the_same(name, tmp_path):
     data = load(source(name))
-    write_arrays(data, tmp_path / "d" / "data.npz")
+    write(data, tmp_path / "d", "npz")
     back = load(tmp_path / "d")
     for column in ("y", "split", "bias"):
         torch.testing.assert_close(getattr(back, column), getattr(data, column))

@@ -216,3 +216,31 @@ def test_the_next_commands_read_what_was_read(unskew, tmp_path):
     assert shlex.split(after)[2:] == [str(root / "list.csv"), *reading, "--weights", "weights.parquet", "--out", "repaired"]
     assert after in html.unescape((tmp_path / "weights.html").read_text())
     unskew(*shlex.split(after)[1:], "train.steps=2")
+
+
+def test_near_duplicates_are_listed_with_their_labels(tmp_path):
+    root = save(tmp_path / "photos", n=30)
+    rng = np.random.default_rng(1)
+    for k in range(3):  # one pair of equal labels, two that disagree
+        picture = Image.fromarray(np.kron(rng.integers(0, 255, (8, 8, 3), dtype=np.uint8), np.ones((8, 8, 1), np.uint8)))
+        picture.save(root / "cat" / f"twin{k}.png")
+        picture.save(root / ("cat" if k == 0 else "dog") / f"again{k}.jpg", quality=85)
+    found = package.audit(root, representations=["color"], out=tmp_path / "out")
+    assert found.json()["duplicates"] == {"sets": 3, "rows": 6, "disagreeing": 2, "crossing": 0}
+    there = pl.read_parquet(tmp_path / "out" / "scores.parquet").with_columns(
+        pl.col("path").str.extract(r"(\w+\.\w+)$").alias("file")
+    )
+    mine = {r["file"]: r for r in there.to_dicts() if r["duplicate_of"] is not None}
+    assert set(mine) == {f"{name}{k}.{end}" for k in range(3) for name, end in (("twin", "png"), ("again", "jpg"))}
+    assert {name: r["duplicate_disagrees"] for name, r in mine.items()} == {name: "0" not in name for name in mine}
+    for k in range(3):
+        pair = [mine[f"twin{k}.png"], mine[f"again{k}.jpg"]]
+        assert {r["duplicate_of"] for r in pair} == {min(r["index"] for r in pair)}
+    said = "6 rows in 3 sets of near-duplicate images, 2 with labels that disagree"
+    assert said in (tmp_path / "out" / "audit.html").read_text()
+    again = package.audit(root, representations=["color"], out=tmp_path / "out")
+    assert again.duplicates == found.duplicates
+    old = json.loads((tmp_path / "out" / "audit.json").read_text())
+    del old["duplicates"]  # as version 0.2 wrote it
+    (tmp_path / "out" / "audit.json").write_text(json.dumps(old))
+    assert package.audit(root, representations=["color"], out=tmp_path / "out").duplicates is None

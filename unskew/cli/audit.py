@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Bias, Json, Label, Seed, Settings, Source, Split, columns, command
+from unskew.cli.options import Bias, Group, Json, Label, Seed, Settings, Source, Split, columns, command
 
 
 @app.command()
@@ -20,6 +20,7 @@ def audit(
     label: Label = "",
     bias: Bias = None,
     split: Split = "",
+    group: Group = "",
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -28,7 +29,7 @@ def audit(
     from unskew.pages.text import audit_table
     from unskew.verbs.audit import audit as verb
 
-    values = config.words(settings or []) | columns(label, None, split)
+    values = config.words(settings or []) | columns(label, None, split, group)
     named = [name for text in bias or [] for name in text.split(",")]
     result = verb(
         source, bias=named, representations=representation or [], out=out, seed=seed, settings=values, command=command()

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Bias, Device, Json, Label, Seed, Settings, Source, Split, columns, command
+from unskew.cli.options import Bias, Device, Group, Json, Label, Seed, Settings, Source, Split, columns, command
 
 
 @app.command()
@@ -24,6 +24,7 @@ def dependency(
     label: Label = "",
     bias: Bias = None,
     split: Split = "",
+    group: Group = "",
     seed: Seed = 0,
     device: Device = "auto",
     json: Json = False,
@@ -35,6 +36,6 @@ def dependency(
 
     result = verb(
         source, phi=phi, out=out, model=model, method=method, rates=config.numbers(rates, "rates"), split=on_split,
-        seed=seed, device=device, settings=config.words(settings or []) | columns(label, bias, split), command=command(),
+        seed=seed, device=device, settings=config.words(settings or []) | columns(label, bias, split, group), command=command(),
     )  # fmt: skip
     show(result.json(), json, dependency_table(result))

@@ -18,11 +18,14 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:0, mps.")]
 Label = Annotated[str, typer.Option(help="Label column; several, separated by commas, make a multi-label task.")]
 Bias = Annotated[Optional[list[str]], typer.Option(help="Bias column; may be given several times.")]
 Split = Annotated[str, typer.Option("--split", help="Split column.")]
+Group = Annotated[
+    str, typer.Option("--group", help="Column (patient, site, clip) whose values are never divided between splits.")
+]
 
 
-def columns(label: str, bias: list[str] | None, split: str) -> dict[str, Any]:
-    """--label, --bias and --split as the settings they stand for."""
-    named = {"data.label": label, "data.bias": ",".join(bias or []), "data.split": split}
+def columns(label: str, bias: list[str] | None, split: str, group: str) -> dict[str, Any]:
+    """--label, --bias, --split and --group as the settings they stand for."""
+    named = {"data.label": label, "data.bias": ",".join(bias or []), "data.split": split, "data.group": group}
     return {key: value for key, value in named.items() if value}
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Bias, Device, Json, Label, Seed, Settings, Source, Split, columns, command
+from unskew.cli.options import Bias, Device, Group, Json, Label, Seed, Settings, Source, Split, columns, command
 
 
 @app.command()
@@ -27,6 +27,7 @@ def repair(
     label: Label = "",
     bias: Bias = None,
     split: Split = "",
+    group: Group = "",
     seed: Seed = 0,
     device: Device = "auto",
     json: Json = False,
@@ -36,7 +37,7 @@ def repair(
     from unskew.pages.text import repair_table
     from unskew.verbs.repair import repair as verb
 
-    values = config.words(settings or []) | columns(label, bias, split)
+    values = config.words(settings or []) | columns(label, bias, split, group)
     result = verb(
         source, method, out=out, how=how, copy=copy, measure=measure or [], splits=[s for s in splits.split(",") if s],
         model=model, seed=seed, device=device, settings=values, command=command(),

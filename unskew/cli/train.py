@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Bias, Device, Json, Label, Seed, Settings, Split, columns, command
+from unskew.cli.options import Bias, Device, Group, Json, Label, Seed, Settings, Split, columns, command
 
 
 @app.command()
@@ -28,6 +28,7 @@ def train(
     label: Label = "",
     bias: Bias = None,
     split: Split = "",
+    group: Group = "",
     seed: Seed = 0,
     device: Device = "auto",
     json: Json = False,
@@ -39,7 +40,7 @@ def train(
 
     if "=" in source and recipe and ":" not in source:
         settings, source = [source, *(settings or [])], ""  # the recipe has the source, so the first word is a setting
-    words = config.words(settings or []) | columns(label, bias, split)
+    words = config.words(settings or []) | columns(label, bias, split, group)
     asked = read_recipe(recipe, out, seed, device, words, command()) if recipe else None
     run = verb(
         source or (asked.source if asked else ""), method or (asked.method if asked else "erm"),

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from unskew.core import notebook
 from unskew.core.errors import UserError, suggest
-from unskew.core.rng import stream
 from unskew.core.workplace import digest as digest_of
 from unskew.data.pictures import thumbnails
 from unskew.records import Facts
@@ -80,6 +79,8 @@ class DataSet:
     source: str = ""
     reading: Any = None  # the DataConfig it was read with
     carved: tuple[str, ...] = ()  # splits that the source lacked, taken from its training rows
+    carved_how: str = "class by class"  # how they were taken
+    duplicate_of: Tensor | None = None  # (N,) first row of each row's near-duplicate images, -1: none; None: not looked for
     notes: tuple[str, ...] = ()  # what reading changed, for reports
     unreadable: tuple[tuple[int, str], ...] = ()  # ids whose file could not be decoded, and why
 
@@ -279,27 +280,6 @@ class DataSet:
             "bias_columns": list(self.bias_names),
             "notes": [
                 *self.notes,
-                *(f"the {name} split was taken from the training rows, class by class" for name in self.carved),
+                *(f"the {name} split was taken from the training rows, {self.carved_how}" for name in self.carved),
             ],
         }
-
-
-def carve_splits(y: Tensor, split: Tensor, share: float, seed: int) -> tuple[Tensor, tuple[str, ...]]:
-    """Fill a missing val or test split from the training rows: `share`, and at least one row, of every class of more than two."""
-    split, carved = split.clone(), []
-    for code, name in ((2, "test"), (1, "val")):  # test first: a set too small for both needs it for evaluation
-        if bool((split == code).any()):
-            continue
-        train = (split == 0).nonzero().flatten()
-        # A multi-label row has no single class: draw from all rows alike.
-        label = y[train] if y.ndim == 1 else torch.zeros(len(train), dtype=torch.long)
-        order = torch.randperm(len(train), generator=stream(seed, "split", name))
-        label, train = label[order], train[order]
-        take = []
-        for c in torch.unique(label).tolist():
-            rows = train[label == c]
-            take.append(rows[: max(1, round(share * len(rows)))] if len(rows) > 2 else rows[:0])
-        if take and sum(map(len, take)):
-            split[torch.cat(take)] = code
-            carved.append(name)
-    return split, tuple(carved)

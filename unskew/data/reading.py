@@ -14,12 +14,15 @@ class DataConfig:
     label: tuple[str, ...] = ()  # label column; several make a multi-label task
     bias: tuple[str, ...] = ()  # bias columns; if empty, those of a built-in set
     split: str = ""  # split column
+    group: str = ""  # column whose values (patient, site, clip) are never divided between splits that are carved
+    order: str = ""  # column, or name for file names: the last rows become test and val, instead of a random draw
     size: int = 0  # side of the images in pixels; 0: their own if they agree and are at most 224, else 224
     mode: Literal["auto", "memory", "stream"] = "auto"  # auto: in memory up to `memory` gigabytes
     memory: float = 4.0  # gigabytes up to which mode=auto keeps inputs in memory
     workers: int = 2  # processes that decode, when streaming
     max_bad: float = 0.01  # share of images that may fail to decode
-    holdout: float = 0.1  # share of the training rows for a val or test split that the source lacks
+    holdout: float = 0.1  # share of the training rows for a val or test split that the source lacks; 0: none is carved
+    duplicates: bool = True  # look for near-duplicate images, and keep them on one side of splits that are carved
     noise: float = 0.0  # share of train and val labels flipped to another class
     augment: str = "none"  # random changes of training inputs: none, light, flip, crop-flip, pgd
     keep: str = ""  # table from unskew repair: rows it gives weight 0 are left out of training

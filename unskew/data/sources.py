@@ -35,7 +35,7 @@ def as_words(data: DataSet) -> str:
             continue
         if key == "bias":
             words += [word for name in value for word in ("--bias", name)]
-        elif key in ("label", "split"):
+        elif key in ("label", "split", "group"):
             words += [f"--{key}", ",".join(value) if isinstance(value, tuple) else value]
         else:
             words.append(f"data.{key}={','.join(value) if isinstance(value, tuple) else value}")
@@ -43,10 +43,16 @@ def as_words(data: DataSet) -> str:
 
 
 def load_named(
-    source: Any, *, label: str | Sequence[str] = "", bias: str | Sequence[str] = "", split: str = "", **settings: Any
+    source: Any,
+    *,
+    label: str | Sequence[str] = "",
+    bias: str | Sequence[str] = "",
+    split: str = "",
+    group: str = "",
+    **settings: Any,
 ) -> DataSet:
     """`load` with column names as users write them: text separated by commas, or a list."""
-    columns: dict[str, Any] = {"label": _listed(label), "bias": _listed(bias), "split": split}
+    columns: dict[str, Any] = {"label": _listed(label), "bias": _listed(bias), "split": split, "group": group}
     return load(source, **{key: value for key, value in columns.items() if value}, **settings)
 
 
@@ -77,8 +83,17 @@ def load(source: Any, cfg: DataConfig | None = None, **settings: Any) -> DataSet
     return only_kept(data, cfg.keep) if cfg.keep else data
 
 
+def _no_other_splits(cfg: DataConfig, read: DataConfig | None, what: str) -> None:
+    """Splits by group or order are made while a source is read: raise where that is over, or never was."""
+    for name in ("group", "order"):
+        value = getattr(cfg, name)
+        if value and (read is None or getattr(read, name) != value):
+            raise UserError(f"data.{name}={value}: {what}")
+
+
 def _read(source: Any, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
     if isinstance(source, DataSet):
+        _no_other_splits(cfg, source.reading, f"{source.name} already has its splits; pass the source it was read from")
         return source, cfg
     if isinstance(source, (str, Path)):
         return _from_text(str(source), cfg)
@@ -167,6 +182,7 @@ def _built_in(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
         data = data_set(built_in.listing(set_cfg), cfg)
     else:
         assert built_in.make is not None  # the contract requires one of the two
+        _no_other_splits(cfg, None, f"{name} has the splits it is built with")
         data = built_in.make(set_cfg)
     return dataclasses.replace(data, source=text), cfg
 

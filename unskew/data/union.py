@@ -40,7 +40,10 @@ class _Joined:
 def union(data: DataSet, other: DataSet) -> DataSet:
     """`data` plus the training rows of `other`: sample ids of `data` do not change, bias values of the added rows are missing."""
     strange = [c for c in other.classes if c not in data.classes]
-    if strange or other.shape != data.shape or other.multi_label or data.multi_label:
+    several = next((d.name for d in (other, data) if d.multi_label), "")
+    if several:
+        raise UserError(f"{other.name} cannot be added to {data.name}: rows of {several} have several labels")
+    if strange or other.shape != data.shape:
         what = f"class {strange[0]!r}, which {data.name} lacks" if strange else f"inputs of shape {other.shape}, not {data.shape}"
         raise UserError(f"{other.name} cannot be added to {data.name}: it has {what}")
     chosen = other.rows("train")
@@ -52,6 +55,7 @@ def union(data: DataSet, other: DataSet) -> DataSet:
         split=torch.cat([data.split, torch.full((len(chosen),), data.splits.index("train"))]),
         bias=torch.cat([data.bias, torch.full((len(chosen), data.bias.shape[1]), -1)]),
         columns=pl.DataFrame(),
+        duplicate_of=None,
         paths=(*data.paths, *(other.paths[i] for i in chosen.tolist())) if data.paths and other.paths else (),
         notes=(*data.notes, f"{len(chosen)} training rows of {other.source or other.name} added"),
     )

@@ -18,5 +18,6 @@ def render_audit(audit: Audit) -> str:
         style=style(),
         classes=list(top[0]["per_class"])[:MOST_CLASSES] if top else [],
         top=top,
+        duplicates=audit.duplicates.sentence if audit.duplicates else "",
         chart=Markup(charts.ranking(content["representations"])),
     )  # fmt: skip

@@ -130,6 +130,7 @@ def audit_table(found: Audit) -> str:
     left = found.left_out
     lines += [f"left out: classes with fewer than five rows: {', '.join(left.classes)}"] if left.classes else []
     lines += [f"left out: {left.unreadable} rows whose file cannot be decoded"] if left.unreadable else []
+    lines += [found.duplicates.sentence] if found.duplicates and found.duplicates.sets else []
     lines += ["", "next:", *(f"  {step.command}    # {step.why}" for step in found.next)]
     return "\n".join(lines)
 

@@ -1,6 +1,6 @@
 """The records that pass between stages, and one typed result per verb. Frozen, validated on construction, almost no behaviour."""
 
-from unskew.records.audit import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Finding, Gallery, LeftOut, Step
+from unskew.records.audit import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Duplicates, Finding, Gallery, LeftOut, Step
 from unskew.records.batch import Batch, Facts, Update
 from unskew.records.bench import BenchReport, Row
 from unskew.records.dependency import Dependency
@@ -28,6 +28,7 @@ __all__ = [
     "Composition",
     "DatasetLeakage",
     "Dependency",
+    "Duplicates",
     "Estimate",
     "Evaluation",
     "Facts",

@@ -69,6 +69,26 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicates:
+    """Sets of near-duplicate images, in numbers."""
+
+    sets: int
+    rows: int  # in these sets
+    disagreeing: int  # sets whose rows differ in their label
+    crossing: int  # sets with rows in more than one of the splits that the source gives
+
+    @property
+    def sentence(self) -> str:
+        """In words; empty if there are none."""
+        if not self.sets:
+            return ""
+        parts = [f"{self.rows} rows in {self.sets} {'sets' if self.sets > 1 else 'set'} of near-duplicate images"]
+        parts += [f"{self.disagreeing} with labels that disagree"] if self.disagreeing else []
+        parts += [f"{self.crossing} with rows in more than one of the given splits"] if self.crossing else []
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClassGallery:
     """Thumbnails of one class: the rows a shortcut predicts best, and those it misleads most."""
 
@@ -116,6 +136,7 @@ class Audit:
     identity: Mapping[str, Any]
     scores: Table
     page: Path
+    duplicates: Duplicates | None = None  # None: not looked for, as rows are not images or too many
 
     def json(self) -> dict[str, Any]:
         """The content of audit.json, and what the command prints with --json."""
@@ -126,6 +147,7 @@ class Audit:
             "left_out": dataclasses.asdict(self.left_out),
             "representations": [dataclasses.asdict(finding) for finding in self.findings],
             "columns": [column.json() for column in self.columns],
+            "duplicates": None if self.duplicates is None else dataclasses.asdict(self.duplicates),
             "gallery": self.gallery.json(),
             "next": [dataclasses.asdict(step) for step in self.next],
             "command": self.command,
@@ -144,6 +166,7 @@ class Audit:
             identity=found["identity"], scores=scores, page=page, left_out=LeftOut(**found["left_out"]),
             findings=[Finding(**r) for r in found["representations"]], columns=[ColumnFinding(**c) for c in columns],
             gallery=Gallery(**gallery, classes=shown), next=[Step(**s) for s in found["next"]],
+            duplicates=Duplicates(**found["duplicates"]) if found.get("duplicates") else None,  # audits of version 0.2 have none
         )  # fmt: skip
 
     def _repr_html_(self) -> str:

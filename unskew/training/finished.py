@@ -38,10 +38,22 @@ def own_data(run: Run) -> DataSet:
     source = record["data"]["source"]
     if not source:
         raise UserError(f"{run.path} was trained on data passed from Python; pass it again as `on`")
-    data = load(source, config.build(DataConfig, record["config"]["data"], "data."))
+    reading = config.build(DataConfig, record["config"]["data"], "data.")
+    data = load(source, reading)
+    if not data.is_source(record["fingerprint"]) and "duplicates" not in record["config"]["data"]:
+        data = _split_as_before(source, reading, record["fingerprint"]) or data
     if not data.is_source(record["fingerprint"]) or record.get("bias", data.bias_digest) != data.bias_digest:
         raise UserError(f"{source} has changed since {run.path} was trained on it; name the data to judge on with --on")
     return data
+
+
+def _split_as_before(source: Any, reading: DataConfig, fingerprint: str) -> DataSet | None:
+    """The source as version 0.2 split it: twins apart, and nothing carved beside splits that are given."""
+    for holdout in (reading.holdout, 0.0):
+        data = load(source, dataclasses.replace(reading, duplicates=False, holdout=holdout))
+        if data.is_source(fingerprint):
+            return data
+    return None
 
 
 def other_data(run: Run, source: Any, shared_classes: bool = False) -> tuple[DataSet, Tensor]:
@@ -50,8 +62,9 @@ def other_data(run: Run, source: Any, shared_classes: bool = False) -> tuple[Dat
     With `shared_classes` the source may have other classes; their rows are false in the mask and coded as class 0.
     """
     record = run.config
-    # data.keep selects rows of the run's own source and does not apply to another.
-    reading = dataclasses.replace(config.build(DataConfig, record["config"]["data"], "data."), keep="")
+    # These choose rows and splits of the run's own source and do not apply to another.
+    reading = config.build(DataConfig, record["config"]["data"], "data.")
+    reading = dataclasses.replace(reading, keep="", group="", order="", duplicates=False)
     try:
         data = load(source, reading)
     except UserError as error:

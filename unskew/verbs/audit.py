@@ -19,6 +19,7 @@ from unskew.core.files import plain, write_json, write_text
 from unskew.core.settings import Settings
 from unskew.core.workplace import alone, check_place, claim, identity
 from unskew.data.dataset import DataSet
+from unskew.data.duplicates import disagrees, of_data, told
 from unskew.data.pictures import thumbnails
 from unskew.data.reading import DataConfig
 from unskew.data.sources import as_words, load
@@ -75,6 +76,7 @@ def audit(
                 advance(1, one.name)
         estimates.sort(key=lambda pair: -pair[1].bias)
         findings = [describe(one, e, data) for one, e in estimates]
+        twins = of_data(data)
         result = Audit(
             verdict=verdict(findings, len(index)),
             rows=len(index),
@@ -87,8 +89,9 @@ def audit(
             command=command,
             data=plain(data.describe()),
             identity=asked,
-            scores=_scores(data, index, estimates, asked),
+            scores=_scores(data, index, estimates, twins, asked),
             page=out / "audit.html",
+            duplicates=None if twins is None else told(twins, data.y, given_splits(data)),
         )
         result.scores.save(out / "scores.parquet")
         write_text(out / "audit.html", render_audit(result))
@@ -259,13 +262,33 @@ def _next(data: DataSet, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> list
     return steps
 
 
-def _scores(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEstimate]], identity: dict[str, Any]) -> Table:
-    """One row per sample; score NAME is in nats, higher if the representation points away from the row's class."""
+def given_splits(data: DataSet) -> Tensor:
+    """Split codes as the source has them: a carved split is part of the training rows."""
+    carved = torch.tensor([k for k, name in enumerate(data.splits) if name in data.carved], dtype=torch.long)
+    return torch.where(torch.isin(data.split, carved), data.splits.index("train"), data.split)
+
+
+def _scores(
+    data: DataSet,
+    index: Tensor,
+    estimates: Sequence[tuple[Spec, BiasEstimate]],
+    twins: Tensor | None,
+    identity: dict[str, Any],
+) -> Table:
+    """One row per sample; score NAME is in nats, higher if the representation points away from the row's class.
+
+    `duplicate_of` is the first row of the near-duplicates that a row belongs to, empty if it has none; `duplicate_disagrees` says
+    whether their labels differ.
+    """
     columns: dict[str, Any] = {"index": index.numpy()}
     if data.paths:
         columns["path"] = [data.paths[i] for i in index.tolist()]
     if not data.multi_label:
         columns["label"] = [data.classes[c] for c in data.y[index].tolist()]
+    if twins is not None:
+        mine = twins[index].tolist()
+        columns["duplicate_of"] = pl.Series([None if k < 0 else k for k in mine], dtype=pl.Int64)
+        columns["duplicate_disagrees"] = disagrees(twins, data.y)[index].numpy()
     columns |= {f"score {one.name}": (-e.gain).numpy() for one, e in estimates}
     return Table(pl.DataFrame(columns), {"name": "audit", "fingerprint": data.fingerprint, **identity})
 

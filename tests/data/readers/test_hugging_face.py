@@ -23,4 +23,8 @@ def test_hugging_face_on_disk(tmp_path):
     assert data.shape == (3, 8, 8)
     assert data.inputs.x[:, 0, 0, 0].tolist() == [10 * k for k in range(20)]
     datasets.DatasetDict({"train": made, "test": made}).save_to_disk(str(tmp_path / "two"))
-    assert len(load(tmp_path / "two").rows("test")) == 20
+    two = load(tmp_path / "two")
+    assert [len(two.rows(s)) for s in ("train", "val", "test")] == [18, 2, 20]
+    datasets.DatasetDict({"train": made, "validation": made, "val": made}).save_to_disk(str(tmp_path / "three"))
+    three = load(tmp_path / "three", holdout=0)
+    assert [len(three.rows(s)) for s in ("train", "val")] == [20, 40]  # neither name loses the rows of the other

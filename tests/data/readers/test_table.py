@@ -2,8 +2,11 @@
 
 import polars as pl
 import pytest
+import torch
 
+from unskew.core.errors import UserError
 from unskew.data import load
+from unskew.data.write import write
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
@@ -24,3 +27,41 @@ def test_tables(folder, ending, path_name):
     assert data.bias[:3, 0].tolist() == [0, 1, -1]
     assert [len(data.rows(s)) for s in ("train", "val", "test")] == [16, 4, 4]
     assert len(data.aligned()[0][0]) == 2
+
+
+def test_a_missing_val_or_test_is_carved_from_train(folder):
+    rows = {"path": [f"{c}/{k}.png" for c in ("cat", "dog") for k in range(12)], "label": ["cat"] * 12 + ["dog"] * 12}
+    for given, carved, counts in (
+        ((["train"] * 10 + ["test"] * 2) * 2, ("val",), [18, 2, 4]),
+        ((["train"] * 10 + ["val"] * 2) * 2, ("test",), [18, 4, 2]),
+        ((["train"] * 10 + ["test_new"] * 2) * 2, ("val",), [18, 2, 0]),
+        (["test"] * 24, (), [0, 0, 24]),
+    ):
+        pl.DataFrame(rows | {"split": given}).write_csv(folder / "table.csv")
+        data = load(folder / "table.csv")
+        assert data.carved == carved
+        assert [int((data.split == k).sum()) for k in range(3)] == counts
+        assert load(folder / "table.csv", holdout=0).carved == ()
+    pl.DataFrame(rows).write_csv(folder / "table.csv")
+    assert not load(folder / "table.csv", holdout=0).split.any()
+
+
+def test_a_set_that_unskew_wrote_keeps_its_splits(tmp_path):
+    made = load("biased-mnist:base=digits,ratio=0.9")  # has no val
+    for how in ("npz", "images"):
+        write(made, tmp_path / how, how)
+        back = load(tmp_path / how)
+        assert back.carved == ()
+        assert torch.equal(back.split.bincount(), made.split.bincount())
+
+
+def test_order_by_file_name(folder):
+    data = load(folder, order="name", holdout=0.25)
+    names = [p.replace("\\", "/").split("/")[-1] for p in data.paths]
+    assert {n for n, s in zip(names, data.split.tolist(), strict=True) if s == 2} == {"9.png", "10.png", "11.png"}
+    assert {n for n, s in zip(names, data.split.tolist(), strict=True) if s == 1} == {"7.png", "8.png"}
+
+
+def test_class_folders_have_no_group_column(folder):
+    with pytest.raises(UserError, match=r"no group column 'patient': class folders have no columns; add a metadata\.csv"):
+        load(folder, group="patient")

@@ -26,4 +26,6 @@ def test_any_torch_dataset(form, bias):
     if bias:
         assert data.bias[:, 0].tolist() == [k % 2 for k in range(30)]
     both = load({"train": Rows(form), "test": Rows(form)}, bias=bias)
-    assert len(both.rows("train")) == len(both.rows("test")) == 30
+    assert [len(both.rows(s)) for s in ("train", "val", "test")] == [27, 3, 30]  # val, one of ten of each class, from train
+    whole = load({"train": Rows(form), "test": Rows(form)}, bias=bias, holdout=0)
+    assert len(whole.rows("train")) == 30

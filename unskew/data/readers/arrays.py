@@ -13,8 +13,11 @@ from torch import Tensor
 from unskew.core.errors import UserError
 from unskew.core.files import replacing
 from unskew.data.dataset import DataSet, Memory
+from unskew.data.duplicates import of_pixels
 from unskew.data.readers import columns as _columns
+from unskew.data.readers.images import as_built
 from unskew.data.reading import DataConfig
+from unskew.data.splitting import settle
 
 
 def from_arrays_file(path: Path, cfg: DataConfig) -> DataSet:
@@ -49,7 +52,10 @@ def from_arrays_file(path: Path, cfg: DataConfig) -> DataSet:
     coded = [n for n in bias_names if f"values_{n}" in names]  # codes, with -1 for missing
     frame = frame.with_columns([pl.when(pl.col(n) >= 0).then(pl.col(n)).alias(n) for n in coded])
     bias, values = _columns.biases(frame, bias_names, where)
-    split, splits, carved = _columns.splits(frame, y, cfg, where)
+    split, splits = _columns.splits(frame, cfg, where)
+    inputs = as_inputs(x, f"{where}: {x_name!r}")
+    twins = (lambda: of_pixels(inputs)) if inputs.ndim == 4 else None
+    settled = settle(y, split, as_built(path.parent, cfg), where, columns=frame, twins=twins)
     y, classes = _named(y, classes, names.get("classes"), len(label) == 1)
     for k, name in enumerate(bias_names):
         bias[:, k], value = _named(bias[:, k], values[k], names.get(f"values_{name}"), True)
@@ -57,10 +63,9 @@ def from_arrays_file(path: Path, cfg: DataConfig) -> DataSet:
     return DataSet(
         name=path.parent.name if path.name == "data.npz" else path.stem,
         source=where,
-        inputs=Memory(as_inputs(x, f"{where}: {x_name!r}")),
+        inputs=Memory(inputs),
         y=y,
         classes=classes,
-        split=split,
         splits=splits,
         bias=bias,
         bias_names=tuple(bias_names),
@@ -69,7 +74,7 @@ def from_arrays_file(path: Path, cfg: DataConfig) -> DataSet:
         mean=tuple(meta["mean"].tolist()) if "mean" in meta else (),
         std=tuple(meta["std"].tolist()) if "std" in meta else (),
         columns=frame,
-        carved=carved,
+        **settled.fields(),
     )
 
 

@@ -20,6 +20,7 @@ from unskew.data.dataset import DataSet, Inputs, Memory
 from unskew.data.readers.files import _FAILURES, images_below, to_rgb, too_many_bad
 from unskew.data.readers.images import fingerprints, glimpse
 from unskew.data.reading import DataConfig
+from unskew.data.splitting import settle
 
 VIDEO = {".avi", ".mp4", ".webm", ".mkv", ".mov", ".mpg", ".mpeg"}
 DEFAULT_SIDE = 112
@@ -139,7 +140,6 @@ def clip_set(
     bias: Tensor | None = None,
     bias_values: tuple[tuple[str, ...], ...] = (),
     columns: pl.DataFrame | None = None,
-    carved: tuple[str, ...] = (),
     source: str = "",
 ) -> DataSet:
     """Like `image_set`, for clips: `data.frames` frames of each, chosen by `data.sampling`."""
@@ -162,13 +162,14 @@ def clip_set(
         first = images_below(Path(path))[:1] if os.path.isdir(path) else [path]
         seen.append(os.fsencode(name) + b"\0" + b"".join(glimpse(str(p)) for p in first))
     bias = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias
+    settled = settle(y, split, cfg, source or str(root), columns=columns, paths=paths)
     facts = (classes, splits, side, cfg.frames, cfg.sampling)
-    fingerprint, former = fingerprints(facts, b"".join(seen), (y, split), bias, tuple(cfg.bias), bias_values)
+    fingerprint, former = fingerprints(facts, b"".join(seen), (y, settled.split), bias, tuple(cfg.bias), bias_values)
     return DataSet(
-        name=root.name or str(root), source=source or str(root), inputs=inputs, y=y, classes=classes, split=split, splits=splits,
+        name=root.name or str(root), source=source or str(root), inputs=inputs, y=y, classes=classes, splits=splits,
         bias=bias, bias_names=tuple(cfg.bias), bias_values=bias_values, columns=pl.DataFrame() if columns is None else columns,
-        paths=full, fingerprint=fingerprint, former=former, carved=carved,
-        notes=(f"{len(broken)} clips could not be decoded and are left out",) if broken else (),
+        paths=full, fingerprint=fingerprint, former=former,
+        **settled.fields(*([f"{len(broken)} clips could not be decoded and are left out"] if broken else [])),
         unreadable=tuple(sorted(broken.items())),
     )  # fmt: skip
 

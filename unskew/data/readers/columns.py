@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from unskew.core.errors import UserError, suggest
-from unskew.data.dataset import SPLITS, carve_splits
+from unskew.data.dataset import SPLITS
 from unskew.data.reading import DataConfig
 
 LABEL_NAMES = ("label", "y", "class", "target", "labels")
@@ -28,8 +28,9 @@ def codes(series: pl.Series, where: str) -> tuple[Tensor, tuple[str, ...]]:
     if series.dtype.is_float():
         series = series.fill_nan(None)
         whole = series.drop_nulls()
-        if not bool((whole == whole.round()).all()):
-            raise UserError(f"{where}: column {series.name!r} holds fractions such as {whole[0]:g}; it must hold categories")
+        fractions = whole.filter(whole != whole.round())
+        if len(fractions):
+            raise UserError(f"{where}: column {series.name!r} holds fractions such as {fractions[0]:g}; it must hold categories")
         series = series.cast(pl.Int64)
     if series.dtype == pl.Categorical or isinstance(series.dtype, pl.Enum):
         series = series.cast(pl.String)
@@ -108,22 +109,20 @@ def biases(frame: pl.DataFrame, names: Sequence[str], where: str) -> tuple[Tenso
     return torch.stack(coded, 1), tuple(values)
 
 
-def splits(frame: pl.DataFrame, y: Tensor, cfg: DataConfig, where: str) -> tuple[Tensor, tuple[str, ...], tuple[str, ...]]:
-    """Split codes, names of the splits, and those carved out of the training rows because the source has none."""
+def splits(frame: pl.DataFrame, cfg: DataConfig, where: str) -> tuple[Tensor, tuple[str, ...]]:
+    """Split codes as the source gives them, all 0 (train) if it does not, and the names of the splits."""
     if cfg.split:
         need(frame, cfg.split, "split", where)
     name = cfg.split or ("split" if "split" in frame.columns else "")
     if not name:
-        split, carved = carve_splits(y, torch.zeros(len(y), dtype=torch.long), cfg.holdout, cfg.seed)
-        return split, SPLITS, carved
+        return torch.zeros(len(frame), dtype=torch.long), SPLITS
     words = [str(v).strip().lower() for v in frame[name].to_list()]
     extra = sorted({w for w in words if w not in _SPLIT_WORDS and w.startswith("test")})
     known = _SPLIT_WORDS | {w: 3 + k for k, w in enumerate(extra)}
     unknown = next((k for k, w in enumerate(words) if w not in known), None)
     if unknown is not None:
         raise UserError(f"{where}: row {unknown + 1} has split {frame[name][unknown]!r}; allowed: train, val, test")
-    split = torch.tensor([known[w] for w in words])
-    return split, (*SPLITS, *extra), ()  # splits given by the source are used as they are
+    return torch.tensor([known[w] for w in words]), (*SPLITS, *extra)
 
 
 def need(frame: pl.DataFrame, name: str, role: str, where: str) -> None:

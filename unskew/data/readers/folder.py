@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from unskew.core.errors import UserError
-from unskew.data.dataset import SPLITS, DataSet, carve_splits
+from unskew.data.dataset import SPLITS, DataSet
 from unskew.data.readers.clips import clip_set, clips_below
 from unskew.data.readers.files import images_below
 from unskew.data.readers.images import image_set
@@ -26,11 +26,12 @@ def from_folder(root: Path, cfg: DataConfig) -> DataSet:
     for name in ("metadata.csv", "metadata.jsonl", "metadata.parquet"):
         if (root / name).is_file():  # the columns of an image folder, as Hugging Face lays them out
             return from_table(root / name, cfg)
-    if cfg.bias:
-        raise UserError(
-            f"{root}: no bias column {cfg.bias[0]!r}: class folders have no columns; add a metadata.csv with file_name, "
-            "label and the bias columns"
-        )
+    for role, name in (("bias", cfg.bias[0] if cfg.bias else ""), ("group", cfg.group)):
+        if name:
+            raise UserError(
+                f"{root}: no {role} column {name!r}: class folders have no columns; add a metadata.csv with file_name, "
+                f"label and the {role} column"
+            )
     children = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith(".") and not is_result(p))
     if not children:
         raise UserError(f"{root}: no folders in it; a source has one folder of images per class")
@@ -58,7 +59,5 @@ def from_folder(root: Path, cfg: DataConfig) -> DataSet:
     place = {name: k for k, name in enumerate(classes)}
     y = torch.tensor([place[name] for _, name, _ in rows])
     split = torch.tensor([code for _, _, code in rows])
-    carve = bool(cfg.holdout) and bool((split == 0).any())
-    split, carved = carve_splits(y, split, cfg.holdout, cfg.seed) if carve else (split, ())
     build = clip_set if cfg.frames else image_set
-    return build(root, [p for p, _, _ in rows], y, classes, split, SPLITS, cfg, carved=carved)
+    return build(root, [p for p, _, _ in rows], y, classes, split, SPLITS, cfg)

@@ -10,11 +10,13 @@ from torch import Tensor
 
 from unskew.core.errors import UserError
 from unskew.data.dataset import DataSet, Memory
+from unskew.data.duplicates import of_pixels
 from unskew.data.readers import columns
 from unskew.data.readers.arrays import as_inputs, label_matrix
 from unskew.data.readers.table import PATH_NAMES, from_rows_of_files
 from unskew.data.readers.torch import from_rows
 from unskew.data.reading import DataConfig
+from unskew.data.splitting import settle
 
 
 def is_frame(source: Any) -> bool:
@@ -31,7 +33,7 @@ def from_frame(source: Any, cfg: DataConfig) -> DataSet:
         data = from_rows_of_files(frame, Path.cwd(), "the frame", "", cfg)
         return dataclasses.replace(data, name="frame", source="")  # a frame cannot be read again by name
     labels = cfg.label or tuple(n for n in columns.LABEL_NAMES if n in frame.columns)[:1]
-    used = {*labels, *cfg.bias, cfg.split or "split"}
+    used = {*labels, *cfg.bias, cfg.split or "split", cfg.group, cfg.order}
     numbers = [n for n in frame.columns if n not in used and (frame[n].dtype.is_numeric() or frame[n].dtype == pl.Boolean)]
     if not numbers:
         raise UserError(
@@ -67,13 +69,18 @@ def from_pair(source: tuple[Any, Any], cfg: DataConfig) -> DataSet:
         raise UserError(
             f"(X, y): X has shape {x.shape} and y {y.shape}; both need the same number of rows, and X at least two dimensions"
         )
-    if cfg.bias:
-        raise UserError(f"(X, y) has no column {cfg.bias[0]!r}; pass a frame, or a mapping with x, y and the bias")
+    for name in (*cfg.bias[:1], cfg.group, cfg.order):
+        if name:
+            raise UserError(
+                f"(X, y) has no column {name!r}; pass a frame, or a data set whose rows are dicts with x, y and {name}"
+            )
     inputs = as_inputs(x, "X")
     if y.ndim == 2:
         matrix, classes = label_matrix(y, "y")
-        split, splits, carved = columns.splits(pl.DataFrame({"y": y[:, 0]}), matrix, cfg, "(X, y)")
-        return DataSet(name="arrays", inputs=Memory(inputs), y=matrix, classes=classes, split=split, splits=splits, carved=carved)
+        split, splits = columns.splits(pl.DataFrame({"y": y[:, 0]}), cfg, "(X, y)")
+        twins = (lambda: of_pixels(inputs)) if inputs.ndim == 4 else None
+        settled = settle(matrix, split, cfg, "(X, y)", twins=twins)
+        return DataSet(name="arrays", inputs=Memory(inputs), y=matrix, classes=classes, splits=splits, **settled.fields())
     if y.ndim != 1:
         raise UserError(f"(X, y): y has shape {y.shape}; allowed: class codes or text (N,), or zeros and ones (N, L)")
     return from_rows(inputs, pl.DataFrame({"label": y.tolist()}, strict=False), "arrays", "", cfg)

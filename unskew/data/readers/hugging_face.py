@@ -27,17 +27,17 @@ def from_saved(path: Path, cfg: DataConfig) -> DataSet:
         unknown = [s for s in loaded if s not in _SPLITS]
         if unknown:
             raise UserError(f"{path}: unknown split {unknown[0]!r}; allowed: train, validation, test")
-        parts: dict[str, Any] = {_SPLITS[s]: d for s, d in loaded.items()}
+        parts: list[tuple[str, Any]] = [(_SPLITS[s], d) for s, d in loaded.items()]  # validation and val may both be there
     else:
-        parts = {"": loaded}
-    first = next(iter(parts.values()))
+        parts = [("", loaded)]
+    first = parts[0][1]
     image = next((n for n, f in first.features.items() if isinstance(f, datasets.Image)), None)
     vector = next((n for n in ("x", "features") if n in first.column_names), None)
     if image is None and vector is None:
         raise UserError(f"{path}: no image column and no 'x' or 'features'; it has {', '.join(first.column_names)}")
     column = image or vector
     frames = []
-    for split, part in parts.items():
+    for split, part in parts:
         frame = pl.from_arrow(part.remove_columns([column]).with_format("arrow")[:])
         assert isinstance(frame, pl.DataFrame)
         for name, feature in part.features.items():
@@ -47,9 +47,9 @@ def from_saved(path: Path, cfg: DataConfig) -> DataSet:
         frames.append(frame.with_columns(pl.lit(split).alias("split")) if split else frame)
     columns = pl.concat(frames)
     if image is None:
-        x = np.concatenate([np.asarray(part.with_format("numpy")[column]) for part in parts.values()])
+        x = np.concatenate([np.asarray(part.with_format("numpy")[column]) for _, part in parts])
         return _vectors(x, columns, path, cfg)
-    rows = [(part, k) for part in parts.values() for k in range(len(part))]
+    rows = [(part, k) for _, part in parts for k in range(len(part))]
     return _pictures(rows, column or "", columns, path, cfg)
 
 

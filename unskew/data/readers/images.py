@@ -1,6 +1,8 @@
 """Image files and their columns as a DataSet: in memory if they fit, else streamed."""
 
+import dataclasses
 import hashlib
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +13,21 @@ from torch import Tensor
 
 from unskew.core import progress
 from unskew.data.dataset import DataSet, Inputs, Memory
+from unskew.data.duplicates import of_files
 from unskew.data.hide import hiding
 from unskew.data.readers.files import Files, choose_side, read_all, too_many_bad
 from unskew.data.reading import DataConfig
+from unskew.data.splitting import settle
+
+
+def as_built(folder: Path, cfg: DataConfig) -> DataConfig:
+    """The settings for a folder that may be `unskew data`'s: such a set has the splits that it is meant to have."""
+    try:
+        card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return cfg
+    ours = isinstance(card, dict) and {"fingerprint", "rows", "classes"} <= set(card)
+    return dataclasses.replace(cfg, holdout=0.0, duplicates=False) if ours else cfg
 
 
 def glimpse(path: str, bytes_each: int = 4096) -> bytes:
@@ -57,7 +71,6 @@ def image_set(
     bias: Tensor | None = None,
     bias_values: tuple[tuple[str, ...], ...] = (),
     columns: pl.DataFrame | None = None,
-    carved: tuple[str, ...] = (),
     source: str = "",
 ) -> DataSet:
     """A data set of image files. `paths` are relative to `root`, one per row; `source` is what the user named, if not `root`."""
@@ -77,8 +90,13 @@ def image_set(
         inputs = Memory(x, readable if broken else None)
     bias = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias
     seen = b"".join(os.fsencode(name) + b"\0" + glimpse(path) for path, name in zip(full, paths, strict=True))
+    settled = settle(
+        y, split, cfg, source or str(root), columns=columns, paths=paths, twins=lambda: of_files(full, seen)
+    )  # fmt: skip
     covered = b"" if hidden is None else repr((hidden.how, hidden.radius, hidden.covers)).encode("utf-8", "surrogateescape")
-    fingerprint, former = fingerprints((classes, splits, side), covered + seen, (y, split), bias, tuple(cfg.bias), bias_values)
+    fingerprint, former = fingerprints(
+        (classes, splits, side), covered + seen, (y, settled.split), bias, tuple(cfg.bias), bias_values
+    )
     notes = [f"{len(broken)} images could not be decoded and are left out"] if broken else []
     notes += [hidden.note] if hidden is not None else []
     return DataSet(
@@ -87,7 +105,6 @@ def image_set(
         inputs=inputs,
         y=y,
         classes=classes,
-        split=split,
         splits=splits,
         bias=bias,
         bias_names=tuple(cfg.bias),
@@ -96,7 +113,6 @@ def image_set(
         paths=full,
         fingerprint=fingerprint,
         former=former,
-        carved=carved,
-        notes=tuple(notes),
+        **settled.fields(*notes),
         unreadable=tuple(sorted(broken.items())),
     )

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from unskew.core.errors import UserError
-from unskew.data.dataset import SPLITS, DataSet, carve_splits
+from unskew.data.dataset import SPLITS, DataSet
 from unskew.data.readers.clips import clip_set
 from unskew.data.readers.images import image_set
 from unskew.data.reading import DataConfig
@@ -140,9 +140,8 @@ def data_set(listing: Listing, cfg: DataConfig) -> DataSet:
     y = _labels(rows, listing.classes)
     splits = (*SPLITS, *sorted({r.split for r in rows} - set(SPLITS)))
     split = torch.tensor([splits.index(r.split) for r in rows])
-    carved: tuple[str, ...] = ()
-    if y.ndim == 1:
-        split, carved = carve_splits(y, split, cfg.holdout, cfg.seed)
+    # A published set with several labels has the splits it is meant to have; near-duplicates are its authors' choice.
+    cfg = dataclasses.replace(cfg, duplicates=False, holdout=cfg.holdout if y.ndim == 1 else 0.0)
     names = tuple(listing.bias_values)
     codes = [[listing.bias_values[n].index(r.bias[n]) if n in r.bias else -1 for n in names] for r in rows]
     bias = torch.tensor(codes, dtype=torch.long).view(len(rows), len(names))
@@ -150,7 +149,7 @@ def data_set(listing: Listing, cfg: DataConfig) -> DataSet:
     cfg = dataclasses.replace(cfg, frames=cfg.frames or FRAMES) if listing.clips else cfg
     data = build(
         root, [r.file for r in rows], y, listing.classes, split, splits, dataclasses.replace(cfg, bias=names),
-        bias=bias, bias_values=tuple(listing.bias_values.values()), carved=carved,
+        bias=bias, bias_values=tuple(listing.bias_values.values()),
         columns=pl.DataFrame([r.columns for r in rows]) if rows[0].columns else None,
     )  # fmt: skip
     return dataclasses.replace(data, name=listing.name, notes=(*listing.notes, *data.notes))

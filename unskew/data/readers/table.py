@@ -8,7 +8,7 @@ from unskew.core.errors import UserError
 from unskew.data.dataset import DataSet
 from unskew.data.readers import columns as _columns
 from unskew.data.readers.clips import clip_set
-from unskew.data.readers.images import image_set
+from unskew.data.readers.images import as_built, image_set
 from unskew.data.reading import DataConfig
 
 PATH_NAMES = ("file_name", "img_filename", "filename", "path")
@@ -19,7 +19,7 @@ def from_table(path: Path, cfg: DataConfig) -> DataSet:
     frame = read_frame(path)
     if not len(frame):
         raise UserError(f"{path}: the table has no rows")
-    return from_rows_of_files(frame, path.parent, str(path), str(path), cfg)
+    return from_rows_of_files(frame, path.parent, str(path), str(path), as_built(path.parent, cfg))
 
 
 def from_rows_of_files(frame: pl.DataFrame, root: Path, where: str, source: str, cfg: DataConfig) -> DataSet:
@@ -29,7 +29,7 @@ def from_rows_of_files(frame: pl.DataFrame, root: Path, where: str, source: str,
         raise UserError(f"{where}: no path column; it needs one of {', '.join(PATH_NAMES)}, and has {', '.join(frame.columns)}")
     y, classes = _columns.labels(frame, cfg, where)
     bias, values = _columns.biases(frame, cfg.bias, where)
-    split, splits, carved = _columns.splits(frame, y, cfg, where)
+    split, splits = _columns.splits(frame, cfg, where)
     files = [str(p) if p is not None else "" for p in frame[name].to_list()]
     absent = [k for k, p in enumerate(files) if not p or not ((root / p).is_file() or (cfg.frames and (root / p).is_dir()))]
     if absent:
@@ -39,7 +39,7 @@ def from_rows_of_files(frame: pl.DataFrame, root: Path, where: str, source: str,
         )
     build = clip_set if cfg.frames else image_set
     return build(
-        root, files, y, classes, split, splits, cfg, bias=bias, bias_values=values, columns=frame, carved=carved, source=source
+        root, files, y, classes, split, splits, cfg, bias=bias, bias_values=values, columns=frame, source=source
     )  # fmt: skip
 
 

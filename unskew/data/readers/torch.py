@@ -12,10 +12,12 @@ from torch import Tensor
 from unskew.core import progress
 from unskew.core.errors import UserError
 from unskew.data.dataset import DataSet, Memory
+from unskew.data.duplicates import of_pixels
 from unskew.data.readers import columns as _columns
 from unskew.data.readers.arrays import as_inputs
 from unskew.data.readers.files import to_rgb
 from unskew.data.reading import DataConfig
+from unskew.data.splitting import settle
 
 _X = ("x", "image", "img", "features", "pixel_values")
 _Y = ("y", "label", "labels", "target")
@@ -53,20 +55,22 @@ def from_rows(
     y, classes = _columns.labels(frame, cfg, name)
     bias_names = cfg.bias or bias_names
     bias, values = _columns.biases(frame, bias_names, name)
-    split, splits, carved = _columns.splits(frame, y, cfg, name)
+    split, splits = _columns.splits(frame, cfg, name)
+    settled = settle(
+        y, split, cfg, name, columns=frame, twins=(lambda: of_pixels(x, readable)) if x.ndim == 4 else None
+    )  # fmt: skip
     return DataSet(
         name=name,
         source=source,
         inputs=Memory(x, readable),
         y=y,
         classes=classes,
-        split=split,
         splits=splits,
         bias=bias,
         bias_names=tuple(bias_names),
         bias_values=values,
         columns=frame,
-        carved=carved,
+        **settled.fields(),
     )
 
 

@@ -22,7 +22,8 @@ from torch import Tensor
 
 from unskew.core.errors import UserError
 from unskew.core.rng import stream
-from unskew.data.dataset import DataSet, Memory, carve_splits
+from unskew.data.dataset import DataSet, Memory
+from unskew.data.splitting import carve_splits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

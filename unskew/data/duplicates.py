@@ -1,0 +1,105 @@
+"""Near-duplicate images of a source: found once, from the files themselves or from the pixels in memory, and told."""
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from unskew.core import checkpoint, progress
+from unskew.core.fetch import cache
+from unskew.data.dataset import DataSet, Memory
+from unskew.data.readers.files import _FAILURES, to_rgb
+from unskew.records import Duplicates
+from unskew.stats import alike
+
+MOST_ROWS = 200_000  # rows above which nobody looks
+TOO_MANY = f"near-duplicates were not looked for: more than {MOST_ROWS:,} rows"
+_CHUNK = 1024
+_WORTH_KEEPING = 1000  # files whose answer is kept in the cache; fewer are looked at again
+_RULE = 1  # raised with every change to what counts as a near-duplicate
+
+
+def of_files(paths: Sequence[str], content: bytes = b"", threads: int = 8) -> Tensor:
+    """(N,) the first row of each row's near-duplicates, -1 for none. `content` stands for the files in the key of the cache.
+
+    The files are read here whether or not the inputs are in memory, and in the same way: splits must not depend on `data.mode`,
+    nor on `data.size`.
+    """
+    kept = cache() / "duplicates" / f"{hashlib.sha256(b'%d ' % _RULE + content).hexdigest()[:32]}.safetensors"
+    if len(paths) >= _WORTH_KEEPING and content and kept.is_file():
+        return checkpoint.read(kept)[0]["duplicate_of"]
+    parts = []
+    with progress.bar("looking for near-duplicates", len(paths)) as advance, ThreadPoolExecutor(threads) as pool:
+        for start in range(0, len(paths), _CHUNK):
+            pictures = list(pool.map(thumbnail, paths[start : start + _CHUNK]))
+            blank = np.zeros((3, alike.GREY, alike.GREY), dtype=np.uint8)
+            stacked = np.stack([blank if p is None else p for p in pictures])
+            parts.append(alike.looks(stacked, np.array([p is not None for p in pictures])))
+            advance(len(pictures))
+    found = torch.from_numpy(alike.near_duplicates(alike.joined(parts)))
+    if len(paths) >= _WORTH_KEEPING and content:
+        checkpoint.save(kept, {"duplicate_of": found}, {})
+    return found
+
+
+def thumbnail(path: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]] | None":
+    """A file's picture as (3, 32, 32) bytes, decoded no larger than it must be; None if it cannot be decoded."""
+    try:
+        with Image.open(path) as opened:
+            opened.draft("RGB", (4 * alike.GREY, 4 * alike.GREY))
+            image = to_rgb(ImageOps.exif_transpose(opened))
+            image = image.resize((alike.GREY, alike.GREY), Image.Resampling.BOX if min(image.size) >= 64 else _SMOOTH)
+            return np.asarray(image).transpose(2, 0, 1)
+    except _FAILURES:
+        return None
+
+
+_SMOOTH = Image.Resampling.BILINEAR
+
+
+def of_pixels(x: Tensor, readable: Tensor | None = None) -> Tensor:
+    """The same for images (N, C, H, W) in memory, of bytes or numbers."""
+    fine = np.ones(len(x), dtype=bool) if readable is None else readable.numpy()
+    low, high = (0.0, 255.0) if x.dtype == torch.uint8 else (float(x.min()), float(x.max()))
+    parts = []
+    for start in range(0, len(x), _CHUNK):
+        part = (x[start : start + _CHUNK].float() - low) * (255 / max(high - low, 1e-12))
+        part = part if part.shape[1] == 3 else part.mean(1, keepdim=True).expand(-1, 3, -1, -1)
+        small = F.interpolate(part, size=(alike.GREY, alike.GREY), mode="bilinear", align_corners=False, antialias=True)
+        parts.append(alike.looks(small.round().clamp(0, 255).byte().numpy(), fine[start : start + _CHUNK]))
+    return torch.from_numpy(alike.near_duplicates(alike.joined(parts)))
+
+
+def of_data(data: DataSet) -> Tensor | None:
+    """Those of a data set, as found when it was read, or found now; None if its rows are not images or too many."""
+    wanted = data.reading is None or data.reading.duplicates
+    if data.duplicate_of is not None or not wanted or len(data.shape) != 3 or len(data) > MOST_ROWS:
+        return data.duplicate_of
+    if data.paths:
+        return of_files(data.paths, data.fingerprint.encode())
+    return of_pixels(data.inputs.x, data.inputs.readable) if isinstance(data.inputs, Memory) else None
+
+
+def disagrees(duplicate_of: Tensor, y: Tensor) -> Tensor:
+    """(N,) whether the row's near-duplicates have another label than the first of them.
+
+    >>> disagrees(torch.tensor([0, 0, -1, 3, 3]), torch.tensor([1, 0, 0, 1, 1])).tolist()
+    [True, True, False, False, False]
+    """
+    first = duplicate_of.clamp(min=0)
+    differs = (y != y[first]) if y.ndim == 1 else (y != y[first]).any(1)
+    return torch.isin(duplicate_of, duplicate_of[differs & (duplicate_of >= 0)]) & (duplicate_of >= 0)
+
+
+def told(duplicate_of: Tensor, y: Tensor, given: Tensor) -> Duplicates:
+    """The sets in numbers; `given` are the splits as the source has them (a carved split counts as the one it comes from)."""
+    rows = (duplicate_of >= 0).nonzero().flatten()
+    sets = torch.unique(duplicate_of[rows])
+    disagree = torch.unique(duplicate_of[disagrees(duplicate_of, y)])
+    cross = torch.unique(duplicate_of[disagrees(duplicate_of, given)])
+    return Duplicates(sets=len(sets), rows=len(rows), disagreeing=len(disagree), crossing=len(cross))
