@@ -6,8 +6,8 @@ r"""REPAIR, then training: rows are kept by weights that make the shortcut hard 
 
 The reader theta is linear on a representation, `phi` or what an audit finds first: the repair `repair` writes OUT-weights.parquet.
 With `reader=network` it is a whole network on the images: the method `repair_game`, trained into OUT-game (or the run named by
-`game`), gives the weights of the rows. Either way rows are kept by `strategy` (threshold, rank, class_rank, sample, uniform: -T, -R, -PR, -S and the
-control) and `erm` trains on them into OUT. With `strategy=weights` no row is lost: batches are drawn from all rows with
+`game`), gives the weights of the rows. Either way rows are kept by `strategy` (threshold, rank, class_rank, sample, uniform: -T,
+-R, -PR, -S and the control) and `erm` trains on them into OUT. With `strategy=weights` no row is lost: batches are drawn from all rows with
 probability in proportion to their weights, which is `sample` drawn anew for every batch.
 
 Each time a row is drawn, its weight changes by about lr_weights / batch times its loss. REPAIR's schedule, 200 epochs at 10 with

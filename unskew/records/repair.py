@@ -79,6 +79,9 @@ class Repaired:
     fingerprint: str
     identity: Mapping[str, Any]
     groups: Composition
+    effective: float | None  # rows that equally weighted ones would carry as much information as
+    change: str  # of what can be read: less, removed, reversed, hardly less, more, or empty if it was not measured
+    harms: list[str]  # what the guards found; not empty only with --force
     command: str
     next: str
     version: str
@@ -101,6 +104,9 @@ class Repaired:
             "command",
             "verdict",
             "next",
+            "effective",
+            "change",
+            "harms",
         )
         return {
             "bias_before": self.measured[0].before.bias,
@@ -126,6 +132,7 @@ class Repaired:
         return cls(
             **{name: found[name] for name in (*same, "data", "fingerprint", "identity", "command")}, measured=measured,
             groups=Composition(**groups, by_bias=shares), use=found.get("use", ""), next=found.get("next", ""),
+            effective=found.get("effective"), change=found.get("change", ""), harms=found.get("harms", []),
             version=found["unskew"], table=table, path=path, page=page,
         )  # fmt: skip
 

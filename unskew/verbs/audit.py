@@ -7,7 +7,7 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import polars as pl
 import torch
@@ -28,9 +28,9 @@ from unskew.measure.association import association
 from unskew.measure.leakage import SMALLEST, Attack, dataset_leakage
 from unskew.measure.representation_bias import FOLDS, BiasEstimate, bias_of_labels
 from unskew.pages.audit import render_audit
+from unskew.parts.nuisance import simplest
 from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Finding, Gallery, LeftOut, Step, Table
 
-T = TypeVar("T")
 GALLERY = 6  # pictures of each kind and class
 CLASSES_SHOWN = 12
 MEMORY = 0.3  # gigabytes of images held at once; the rest is decoded as it is needed
@@ -189,18 +189,6 @@ def verdict(findings: Sequence[Finding], rows: int) -> str:
     others = len(shortcuts) - 1
     more = f" {others} more {'follow' if others > 1 else 'follows'} below." if others else ""
     return f"{top.name} gives the class away: {top.sentence} Is that part of what you want to recognise?{more}"
-
-
-def simplest(candidates: Sequence[tuple[float, int, T]]) -> T:
-    """Of (bias, number of features, thing), the thing with the fewest features among those that read nearly as much as the best.
-
-    Three numbers that give a class away are a simpler shortcut than two hundred.
-
-    >>> simplest([(0.9, 200, "border"), (0.85, 3, "color"), (0.1, 1, "column")])
-    'color'
-    """
-    best = max(bias for bias, _, _ in candidates)
-    return min((c for c in candidates if c[0] >= best - 0.2 * abs(best)), key=lambda c: (c[1], -c[0]))[2]
 
 
 def _column(data: DataSet, name: str, index: Tensor, attack: Attack | None, seed: int) -> ColumnFinding:

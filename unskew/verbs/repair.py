@@ -26,12 +26,18 @@ from unskew.features import Spec, compute, spec
 from unskew.measure.representation_bias import FOLDS, bias_of_labels
 from unskew.methods._contract import Method
 from unskew.pages.repair import RepairPage, composition, gallery, verdict
+from unskew.parts.guards import Harm, change, harms
+from unskew.parts.nuisance import leading_nuisance
 from unskew.records import Measured, Reading, Repaired, Run, Table
 from unskew.repairs import _contract as repairs
 from unskew.repairs._contract import Outcome, Repair
 from unskew.representations import _contract as representations
+from unskew.stats.independence import effective_rows
+from unskew.stats.readers import class_balanced, held_out_logits, with_constant
 from unskew.training.finished import trained_method
+from unskew.training.frozen import is_frozen, with_features
 from unskew.training.predict import predict
+from unskew.training.reference import reference
 from unskew.training.run import train_once
 
 ENDINGS = {"parquet": ".parquet", "csv": ".csv", "folder": ""}
@@ -44,6 +50,7 @@ def repair(
     out: str | Path = "weights.parquet",
     how: str = "parquet",
     copy: bool = False,
+    force: bool = False,
     measure: Sequence[str] = (),
     splits: Sequence[str] = (),
     model: str = "",
@@ -80,7 +87,13 @@ def repair(
         work = _Work(data, readable, seed, out, asked, given, model, device)
         outcome = chosen.apply(work, cfg)
         _check_outcome(outcome, method)
-        result = _result(chosen, cfg, work, outcome, _measure(work, outcome, measure, seed), every, command, place)
+        measured = _measure(work, outcome, measure, seed)
+        harm = harms(data, outcome.index, outcome.weight, _opinion(work, outcome, measured), measured)
+        if harm and not force:
+            raise UserError(f"{method} would do harm: {harm[0].line}; nothing was written. --force writes it all the same")
+        for one in harm:
+            progress.say(f"warning: {one.line} (--force)")
+        result = _result(chosen, cfg, work, outcome, measured, harm, every, command, place)
         place.write(result, data, outcome, copy)
     return result
 
@@ -160,6 +173,7 @@ class _Work:
     model: str
     device: str
     used: str = field(default="", init=False)  # the run whose network was used
+    _named: list[str] = field(default_factory=list, init=False)
 
     @property
     def state(self) -> Path:
@@ -171,8 +185,11 @@ class _Work:
         return 0 if self.data.reading is None else int(self.data.reading.workers)
 
     def default_features(self) -> list[str]:
-        by_dimensions = {3: ["color:kind=max"], 1: ["input"]}
-        return by_dimensions.get(len(self.data.shape), ["frame"])
+        """What an audit of these rows would name first: the simplest nuisance that reads most of the class."""
+        if not self._named:
+            fallback = {3: "color:kind=mean", 1: "input"}.get(len(self.data.shape), "frame")
+            self._named = [leading_nuisance(self.data, self.rows, self.seed, self.workers) or fallback]
+        return self._named
 
     def features(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         index, blocks = compute(self.data, [spec(n) for n in names], self.rows, workers=self.workers)
@@ -181,8 +198,22 @@ class _Work:
     def network(self, run: str, method: str) -> nn.Module:
         return self._trained(run, method).model
 
+    def seen_by(self, network: nn.Module) -> DataSet:
+        return with_features(self.data, network, self.rows, self.workers) if is_frozen(network) else self.data
+
+    def reference(self, steps: int, folds: int) -> tuple[Tensor, Tensor]:
+        return reference(
+            self.data, self.rows, self.out.absolute(), steps=steps, folds=folds, seed=self.seed, device=self.device,
+            model=self.model, settings=self.given.training().shared().dotted(), workers=self.workers,
+        )  # fmt: skip
+
     def layer(self, run: str, method: str) -> tuple[Tensor, Tensor]:
-        self._trained(run, method)
+        network = self._trained(run, method).model
+        if is_frozen(network):
+            data = self.seen_by(network)
+            x, there = data.inputs.rows(self.rows)
+            with torch.no_grad():
+                return self.rows[there], network.features(x[there])
         kind = representations.load("layer")
         one = Spec("layer", kind, kind.config(run=self.used))  # not as text: a path may hold a comma
         index, blocks = compute(self.data, [one], self.rows, workers=self.workers)
@@ -292,6 +323,20 @@ def _measure(work: _Work, outcome: Outcome, named: Sequence[str], seed: int) -> 
     return measured
 
 
+def _opinion(work: _Work, outcome: Outcome, measured: Sequence[Measured]) -> Tensor | None:
+    """What a biased model says of each row: the repair's own, or a reader of what was measured first."""
+    data = work.data
+    if outcome.opinion is not None or data.multi_label or not measured or measured[0].before.bias is None:
+        return outcome.opinion
+    index, features = work.features([measured[0].name])
+    code = torch.full((len(data),), -1)
+    y = data.y[index]
+    x = with_constant(features)
+    code[index] = held_out_logits(x, y, len(data.classes), (1e-2,), weight=class_balanced(y), seed=work.seed)[0].argmax(1)
+    found = code[outcome.index]
+    return found if bool((found >= 0).all()) else None
+
+
 def _reading(data: DataSet, features: Tensor, y: Tensor, weight: Tensor | None, seed: int) -> Reading:
     try:
         _check_classes(data, y)
@@ -313,7 +358,15 @@ def _check_classes(data: DataSet, y: Tensor) -> None:
 
 
 def _result(
-    chosen: Repair, cfg: Any, work: _Work, outcome: Outcome, measured: list[Measured], every: Tensor, command: str, place: _Place
+    chosen: Repair,
+    cfg: Any,
+    work: _Work,
+    outcome: Outcome,
+    measured: list[Measured],
+    harm: Sequence[Harm],
+    every: Tensor,
+    command: str,
+    place: _Place,
 ) -> Repaired:
     data = work.data
     groups, kept = composition(data, outcome), int((outcome.weight > 0).sum())
@@ -336,6 +389,9 @@ def _result(
         fingerprint=data.fingerprint,
         identity=work.identity,
         groups=groups,
+        effective=effective_rows(outcome.weight),
+        change=change(measured[0], harm),
+        harms=[one.line for one in harm],
         command=command,
         next=f"unskew train {as_words(data)} {shlex.join(['--weights', str(place.table)])} --out repaired",
         version=VERSION,

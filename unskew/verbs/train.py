@@ -16,7 +16,9 @@ from unskew.core.errors import UserError
 from unskew.core.settings import Settings
 from unskew.data.dataset import DataSet
 from unskew.data.sources import load
+from unskew.methods._contract import method_class
 from unskew.records import Run, Table
+from unskew.training.defaults import choose
 from unskew.training.finished import trained_method
 from unskew.training.fit import TrainConfig
 from unskew.training.predict import predict
@@ -35,12 +37,13 @@ def train(
     device: str = "auto",
     settings: Mapping[str, Any] | None = None,
     command: str = "",
+    force: bool = False,
 ) -> Run:
     """Train a method, of one stage or several, into the folder `out`. Called again, it resumes, or returns the finished run."""
     if not source and isinstance(source, str):
         raise UserError("no source: name one, or use a --recipe that has one")
     before, rest = split_method(method)
-    asked = _Request(source, model, Path(out), seed, device, command)
+    asked = _Request(source, model, Path(out), seed, device, command, force)
     if before:
         return _after_repair(asked, before, rest, weights, Settings.of(settings))
     chosen = check_method(method)
@@ -64,6 +67,7 @@ class _Request:
     seed: int
     device: str
     command: str
+    force: bool  # write tables of repairs that the guards refuse
 
     def once(self, place: Path, method: str, settings: Mapping[str, Any], weights: str | Path | Table | None = None) -> Run:
         """One training."""
@@ -77,7 +81,8 @@ class _Request:
         from unskew.verbs.repair import repair
 
         return repair(
-            self.source, name, out=place, model=self.model, seed=self.seed, device=self.device, settings=settings
+            self.source, name, out=place, model=self.model, seed=self.seed, device=self.device, settings=settings,
+            force=self.force,
         ).table  # fmt: skip
 
 
@@ -90,6 +95,13 @@ class _Stages:
         self.given: Mapping[str, Any] = settings.dotted()
         self.budget: TrainConfig = run_config(settings).train
         self._data: DataSet | None = None
+
+    @property
+    def frozen(self) -> bool:
+        if self.asked.model:
+            return self.asked.model == "frozen" or self.budget.tune == "head"
+        data = self.data()
+        return choose(data, method_class("erm"), None, self.budget.tune, 0, weighted=True).model == "frozen"
 
     def data(self) -> DataSet:
         if self._data is None:
@@ -126,5 +138,5 @@ def _after_repair(asked: _Request, before: str, method: str, weights: str | Path
     asked.repaired(table, before, rest.reading().dotted() | inner.dotted())
     return train(
         asked.source, method, model=asked.model, out=out, seed=asked.seed, device=asked.device, command=asked.command,
-        settings=rest.merged({"data.keep": str(table)}).dotted(),
+        force=asked.force, settings=rest.merged({"data.keep": str(table)}).dotted(),
     )  # fmt: skip

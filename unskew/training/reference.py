@@ -1,0 +1,85 @@
+"""Held-out logits of a simple model: where a shortcut is used, its errors are the rows that lack the shortcut."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import torch
+from torch import Tensor
+
+from unskew.core.errors import UserError
+from unskew.data.dataset import DataSet
+from unskew.methods._contract import method_class
+from unskew.models._contract import maker
+from unskew.parts.opinion import reference_logits
+from unskew.records import Table
+from unskew.stats.readers import spread_folds
+from unskew.training.defaults import choose
+from unskew.training.finished import trained_method
+from unskew.training.frozen import is_frozen, with_features
+from unskew.training.predict import predict
+from unskew.training.run import train_once
+
+
+def linear_features(data: DataSet, rows: Tensor, workers: int, any_size: bool = False) -> tuple[Tensor, Tensor] | None:
+    """(ids, standardised features) that a linear layer can be asked about: of a frozen pretrained network, or the vectors.
+
+    None where the default training learns a whole network, unless `any_size` asks for pretrained features all the same.
+    """
+    method = method_class("last_layer" if any_size else "erm")
+    chosen = choose(data, method, method.Config(), "auto", 0, weighted=True).model
+    if chosen == "frozen":
+        network = maker("frozen", {}, data.shape, len(data.classes))()
+        assert is_frozen(network)
+        x, there = with_features(data, network, rows, workers).inputs.rows(rows)
+    elif len(data.shape) == 1:
+        x, there = data.inputs.rows(rows)
+    else:
+        return None
+    x = x[there].float()
+    return rows[there], (x - x.mean(0)) / x.std(0).clamp(min=1e-6)
+
+
+def reference(
+    data: DataSet,
+    rows: Tensor,
+    out: Path,
+    *,
+    steps: int,
+    folds: int,
+    seed: int,
+    device: str,
+    model: str,
+    settings: Mapping[str, Any],
+    workers: int,
+) -> tuple[Tensor, Tensor]:
+    """(ids, held-out logits): (n, C), or (n, L, 2) for several labels. A linear layer where features can be had, else networks."""
+    found = None if model else linear_features(data, rows, workers, any_size=data.multi_label)
+    if found is not None:
+        index, x = found
+        y = data.y[index]
+        if not data.multi_label:
+            return index, reference_logits(x, y, len(data.classes), seed=seed)
+        return index, torch.stack([reference_logits(x, column.long(), 2, seed=seed) for column in y.unbind(1)], 1)
+    if data.multi_label:
+        raise UserError("several labels per row need features for the reference; leave out --model")
+    y, fold = data.y[rows], spread_folds(data.y[rows], folds, seed)
+    ids_of, logits = [], []
+    for k in range(folds):
+        inside = pl.DataFrame({"index": rows.numpy(), "weight": (fold != k).double().numpy()})
+        run = train_once(
+            data, "gce", model=model, out=out.with_name(f"{out.stem}-model{k + 1}"), seed=seed + k, device=device,
+            weights=Table(inside, {"name": "reference", "fingerprint": data.fingerprint, "use": "keep"}),
+            settings={**settings, "train.steps": min(steps, _enough(len(y)))}, command=f"part {k + 1} of the reference of {out.name}",
+        )  # fmt: skip
+        ids, z = predict(trained_method(run), data, rows[fold == k], workers=workers)
+        ids_of.append(ids)
+        logits.append(z)
+    order = torch.cat(ids_of).argsort()
+    return torch.cat(ids_of)[order], torch.cat(logits)[order]
+
+
+def _enough(rows: int, batch: int = 128, passes: int = 20) -> int:
+    """Steps after which a small set has been seen often enough: longer training learns the rows by heart."""
+    return max(20, passes * rows // batch)
