@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Bias, Json, Label, Seed, Settings, Source, Split, columns, command
+from unskew.cli.options import Bias, FitOn, Json, Label, Protocol, Seed, Settings, Source, Split, attack_by, columns, command
 
 
 @app.command()
@@ -20,6 +20,8 @@ def audit(
     label: Label = "",
     bias: Bias = None,
     split: Split = "",
+    protocol: Protocol = "paper",
+    fit_on: FitOn = "judged",
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -31,6 +33,7 @@ def audit(
     values = config.words(settings or []) | columns(label, None, split)
     named = [name for text in bias or [] for name in text.split(",")]
     result = verb(
-        source, bias=named, representations=representation or [], out=out, seed=seed, settings=values, command=command()
-    )
+        source, bias=named, representations=representation or [], out=out, seed=seed, settings=values,
+        attack=attack_by(protocol), fit_on=fit_on, command=command(),
+    )  # fmt: skip
     show({"page": str(result.page), **result.json()}, json, f"{audit_table(result)}\n\npage: {result.page.resolve()}")
