@@ -4,7 +4,8 @@ r"""leakage: can the bias be guessed from a model's logits, and better than from
 
 New attackers are trained from scratch, whatever the model was trained against: on one part of the judged rows, and tested on
 another, or with `fit_on=train` as the authors do: on the rows that the model was trained on, chosen on the validation split and
-tested on the judged rows. Accuracies below chance are reported as they are; `Attack(protocol="code")` folds them. `noise` repeats the attack with Gaussian noise on the embedding, `alpha` attacks an alpha-balanced subset of the rows,
+tested on the judged rows. Accuracies below chance are reported as they are; `Attack(protocol="code")` folds them. `noise` repeats
+the attack with Gaussian noise on the embedding, `alpha` attacks an alpha-balanced subset of the rows,
 `rba` repeats the attack after calibrating the decisions.
 
 Source: Wang et al., "Balanced datasets are not enough", ICCV 2019 (leakage, amplification, randomisation); Zhao et al., "Men also

@@ -48,7 +48,8 @@ from torch import Tensor
 from unskew.core.errors import UserError
 from unskew.core.rng import seed_of, stream
 from unskew.stats import lookup
-from unskew.stats.attackers import Attack, attack_all
+from unskew.stats.attackers import Attack as Attack
+from unskew.stats.attackers import attack_all
 from unskew.stats.f1 import decided, label_matrix, macro_f1
 from unskew.stats.groups import tensor_of
 from unskew.stats.intervals import Z95
@@ -298,8 +299,9 @@ def _look_up(
 ) -> tuple[Tensor, float | None, Rounds]:
     """(sets, 1) accuracies of tables of counts, their sampling variance, and no draws: every split counts."""
     num_values = int(code.max()) + 1
-    random = attack.protocol == "code" or labels is None
-    by_design = not random and parts is None and is_balanced_by_design(F.one_hot(lookup.patterns(labels)), code)
+    by_design = False
+    if labels is not None and parts is None and attack.protocol == "paper":
+        by_design = is_balanced_by_design(F.one_hot(lookup.patterns(labels)), code)
     accuracy, variance = [], 0.0
     for x in sets:
         pattern = lookup.patterns(x)
@@ -316,8 +318,8 @@ def _look_up(
         shrunk = (recalls * n + 1) / (n + 2)
         accuracy.append(recalls.mean().float())
         variance += float((shrunk * (1 - shrunk) / n).sum()) / num_values**2 / len(sets)
-    n = int(judged.sum(0).min()) * num_values
-    return torch.stack(accuracy)[:, None], variance, Rounds([], n, n, by_design)
+    rows = int(judged.sum(0).min()) * num_values
+    return torch.stack(accuracy)[:, None], variance, Rounds([], rows, rows, by_design)
 
 
 def _error(value: float, spread: float, rounds: Rounds, num_values: int) -> float:
