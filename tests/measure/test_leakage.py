@@ -1,5 +1,6 @@
 """Leakage where the best attacker is known; amplification of models that err at random and of models that leak."""
 
+import dataclasses
 import math
 
 import pytest
@@ -143,3 +144,79 @@ def test_a_curve_of_labels_is_read_on_straight_lines():
     assert LeakageCurve((low,)).at(0.9).value == low.value
     more = bias_amplification(8 * y - 4, y, a, attack=SHORT, curve=curve)  # a model that is always right
     assert abs(more.delta) < 0.05
+
+
+def test_a_two_by_two_table_is_a_ratio_of_counts():
+    # 300 of 400 and 100 of 400 rows have class 0: the likelier value is right in (0.75 + 0.75) / 2 of the rows, and halves of
+    # 200 rows never guess otherwise (the counts would have to differ from their means by nine deviations).
+    y = torch.tensor([0] * 300 + [1] * 100 + [0] * 100 + [1] * 300)
+    a = torch.tensor([0] * 400 + [1] * 400)
+    found = dataset_leakage(y, a)
+    assert found.attacker == "table"
+    assert found.value == pytest.approx(0.75, abs=1e-9)
+    half = 1.96 * math.sqrt(0.75 * 0.25 / 800)
+    assert (found.low, found.high) == (pytest.approx(0.75 - half, abs=2e-4), pytest.approx(0.75 + half, abs=2e-4))
+    assert dataset_leakage(y, a, seed=7) == found  # nothing is drawn
+
+
+def test_the_table_agrees_with_networks_and_many_patterns_go_to_networks():
+    y, a, best = labels_with_attribute(8000)
+    assert dataset_leakage(y, a).value == pytest.approx(dataset_leakage(y, a, attack=QUICK).value, abs=0.02)
+    g = torch.Generator().manual_seed(0)
+    bits = (torch.rand(400, 10, generator=g) < 0.5).float()
+    short = dataclasses.replace(SHORT, attacker="auto")
+    assert dataset_leakage(bits, torch.randint(0, 2, (400,), generator=g), attack=short).attacker == "network"
+    assert dataset_leakage(y, a, attack=dataclasses.replace(short, protocol="code")).attacker == "network"
+
+
+def balanced_classes(rows=1200, classes=40):
+    return torch.arange(rows) // 2 % classes, torch.arange(rows) % 2
+
+
+def test_exactly_balanced_labels_leak_one_half_and_folding_hides_it():
+    y, a = balanced_classes()
+    table = dataset_leakage(y, a)
+    assert (table.value, table.by_design) == (0.5, True)
+    plain = [dataset_leakage(y, a, attack=SHORT, seed=seed) for seed in range(40)]
+    assert all(found.by_design for found in plain)
+    # 40 seeds, two rounds of 300 drawn rows: the mean has a deviation of 0.5 / sqrt(24000) = 0.32 points.
+    assert sum(found.value for found in plain) / 40 == pytest.approx(0.5, abs=0.011)
+    # Binomial of 40 with chance 0.95: 34 or more in 99.4 % of the cases; 32 or more in all but 1 of 20,000.
+    assert sum(found.low <= 0.5 <= found.high for found in plain) >= 33
+    assert any(found.value < 0.5 for found in plain)
+    folded = [dataset_leakage(y, a, attack=dataclasses.replace(SHORT, protocol="code"), seed=seed) for seed in range(5)]
+    assert all(min(found.rounds) >= 0.5 and not found.by_design for found in folded)
+    assert sum(found.value for found in folded) / 5 > 0.515  # anti-correlated halves, folded
+
+
+def test_labels_balanced_one_by_one_that_tell_together_are_found():
+    # Both labels are fair coins for both values; they agree for one value and differ for the other.
+    g = torch.Generator().manual_seed(0)
+    first, a = torch.arange(2000) // 2 % 2, torch.arange(2000) % 2
+    y = torch.stack([first, (first + a) % 2], 1).float()
+    assert dataset_leakage(y, a).value > 0.99
+    found = dataset_leakage(y[torch.randperm(2000, generator=g)], a, attack=QUICK)
+    assert found.value < 0.6
+    assert dataset_leakage(y, a, attack=QUICK).low > 0.9
+
+
+def test_parts_say_where_attackers_are_fitted_and_judged():
+    # In the fitted rows class and value agree, in the judged ones they are opposite: nothing is right.
+    y = torch.arange(600) % 2
+    parts = torch.arange(600) // 2 % 3
+    a = torch.where(parts == 2, 1 - y, y)
+    assert dataset_leakage(y, a, parts=parts).value == 0
+    assert dataset_leakage(y, a, attack=QUICK, parts=parts).value < 0.01
+    assert dataset_leakage(y, y, parts=parts).value == 1
+    logits = 4.0 * torch.nn.functional.one_hot(y, 2)
+    found = bias_amplification(logits, y, a, attack=QUICK, parts=parts)
+    assert (found.f1, found.delta) == (1.0, pytest.approx(0, abs=0.02))
+
+
+def test_balanced_labels_and_logits_that_leak():
+    y, a = balanced_classes()
+    logits = torch.nn.functional.one_hot(y, 40) * 4.0
+    logits[:, 0] += a * 2
+    found = bias_amplification(logits, y, a, attack=QUICK)
+    assert found.model.by_design
+    assert found.low > 0.2
