@@ -60,7 +60,7 @@ def audit(
     if fit_on not in ("judged", "train"):
         raise UserError(f"fit_on={fit_on}: must be one of judged, train")
     parts = _parts(data) if fit_on == "train" and data.bias_names else None
-    asked = _identity(data, chosen, seed) | _leakage_identity(attack, fit_on)
+    asked = _identity(data, chosen, seed) | {"protocol": (attack or Attack()).protocol, "fit_on": fit_on}
     check_place(out, "an audit", ("audit.json", "scores.parquet"))
     done = _finished(out, asked, data)
     if done is not None:
@@ -107,7 +107,7 @@ def _finished(out: Path, asked: Mapping[str, Any], data: DataSet) -> Audit | Non
     if not path.is_file():
         return None
     there = json.loads(path.read_text(encoding="utf-8"))
-    known = there.get("identity", {})
+    known = {"protocol": "paper", "fit_on": "judged", **there.get("identity", {})}  # version 0.2 had no choice
     if known.get("fingerprint") == data.former:  # of version 0.1
         known = {**known, "fingerprint": data.fingerprint}
     claim(out, "audit", known, asked)
@@ -216,12 +216,6 @@ def _parts(data: DataSet) -> Tensor:
         parts[train[3::4]] = 1
     data.rows("test")  # raises if there is none
     return parts
-
-
-def _leakage_identity(attack: Attack | None, fit_on: str) -> dict[str, Any]:
-    """What decides leakage, if it is not the default: audits of version 0.2 have no entry."""
-    protocol = {} if attack is None or attack.protocol == "paper" else {"protocol": attack.protocol}
-    return protocol | ({} if fit_on == "judged" else {"fit_on": fit_on})
 
 
 def _column(
