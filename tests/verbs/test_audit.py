@@ -1,5 +1,6 @@
 """The verb audit, as its user meets it: folders with a fault, no bias labels, no configuration."""
 
+import dataclasses
 import html
 import json
 import shlex
@@ -243,7 +244,7 @@ def test_a_table_without_inputs_is_audited_and_nothing_else(unskew, tmp_path):
     assert "the table has no inputs" in page
     assert "from the counts" in page
     assert "What to do next" not in page
-    for verb, out in (("train", "x"), ("repair", "x.parquet"), ("dependency", "x")):
+    for verb, out in (("train", "x"), ("repair", "x.parquet")):
         done = unskew(verb, "table.csv", "--label", "y", "--bias", "gender", "--out", out, expect=2)
         assert "no path column" in done.stderr
         assert "can only be audited" in done.stderr
@@ -263,9 +264,12 @@ def test_leakage_between_the_tables_own_splits_and_folded(unskew, tmp_path):
     assert leak["dataset"] == pytest.approx(0.25, abs=1e-6)
     assert leak["fit_on"] == "train"
     assert "fit_on is train there and judged here" in unskew(*words[:-3], "--out", "a", expect=2).stderr
-    folded = json.loads(unskew(*words, "--protocol", "code", "--out", "b").stdout)["columns"][0]["leakage"]
-    assert folded["protocol"] == "code"
-    assert folded["dataset"] > 0.7  # 0.5 + |0.25 - 0.5|, by networks
+    assert "folded" in unskew(*words, "--protocol", "folded", "--out", "b", expect=2).stderr
+    quick = dataclasses.replace(QUICK, protocol="code")
+    found = package.audit(path, bias=["gender"], settings={"label": "y"}, attack=quick, fit_on="train", out=tmp_path / "c")
+    assert found.columns[0].leakage.protocol == "code"
+    assert found.columns[0].leakage.dataset == pytest.approx(0.75, abs=0.03)  # 0.5 + |0.25 - 0.5|, by networks
+    assert "folded about one half" in found.page.read_text()
 
 
 def test_labels_alone_with_no_column_to_look_at(tmp_path):
