@@ -3,10 +3,12 @@
 import itertools
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
+from scipy.stats import hypergeom
 
-from unskew.stats.lookup import held_out_recalls, patterns, recalls, table
+from unskew.stats.lookup import held_out_recalls, hypergeometric, patterns, recalls, table
 
 
 def by_enumeration(counts):
@@ -45,6 +47,12 @@ def test_large_counts_approach_the_ratio_of_counts():
     assert held_out_recalls(torch.tensor([[60_000, 30_000], [40_000, 70_000]])).tolist() == pytest.approx([0.6, 0.7], abs=1e-9)
 
 
+def test_chances_of_a_draw_agree_with_scipy():
+    t = np.arange(0, 121)
+    for total, marked, drawn in ((1000, 120, 300), (150, 120, 100), (120, 120, 60), (400, 0, 200)):
+        assert hypergeometric(t, total, marked, drawn) == pytest.approx(hypergeom.pmf(t, total, marked, drawn), abs=1e-12)
+
+
 def test_patterns_and_table():
     x = torch.tensor([[1.0, 0], [0, 1], [1, 0], [1, 1]])
     pattern = patterns(x)
@@ -53,6 +61,15 @@ def test_patterns_and_table():
     counts = table(pattern, torch.tensor([0, 1, 0, -1]), 3, 2)
     assert counts[pattern[0]].tolist() == [2, 0]
     assert counts.sum() == 3
+
+
+@pytest.mark.parametrize("labels", [3, 8, 70, 200])
+def test_patterns_are_the_distinct_rows(labels):
+    x = (torch.rand(60, labels, generator=torch.Generator().manual_seed(0)) < 0.5).float()
+    x = x[torch.randint(0, 60, (300,), generator=torch.Generator().manual_seed(1))]
+    same = patterns(x)[:, None] == patterns(x)[None]
+    assert torch.equal(same, (x[:, None] == x[None]).all(2))
+    assert sorted(set(patterns(x).tolist())) == list(range(len({tuple(row) for row in x.tolist()})))
 
 
 def test_fitted_shares_decide_not_counts():

@@ -278,7 +278,7 @@ def _fits_a_table(sets: list[Tensor], attack: Attack) -> bool:
     if attack.attacker != "auto" or attack.protocol == "code":
         return attack.attacker == "table"
     most = min(PATTERNS, len(sets[0]) // ROWS_PER_PATTERN)
-    return all(len(torch.unique(x, dim=0)) <= most for x in sets)
+    return all(int(lookup.patterns(x).max()) < most for x in sets)
 
 
 def _train(

@@ -24,13 +24,19 @@ REACH = 12  # standard deviations around the mean of T that count; the rest is b
 
 
 def patterns(x: Tensor) -> Tensor:
-    """(N,) which of the distinct rows of x each row is.
+    """(N,) which of the distinct rows of zeros and ones each row of x is.
 
     >>> patterns(torch.tensor([[0.0, 1.0], [1.0, 1.0], [0.0, 1.0]])).tolist()
     [0, 1, 0]
     """
-    found: Tensor = torch.unique(x, dim=0, return_inverse=True)[1]
-    return found
+    bits = np.packbits(x.numpy().astype(bool), axis=1)
+    words = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8))).view(np.uint64)  # much faster to sort than rows of numbers
+    code = words[:, 0]
+    for k in range(1, words.shape[1]):
+        code = np.unique(code, return_inverse=True)[1].astype(np.uint64) * np.uint64(len(x)) + np.unique(
+            words[:, k], return_inverse=True
+        )[1].astype(np.uint64)
+    return torch.from_numpy(np.unique(code, return_inverse=True)[1].astype(np.int64))
 
 
 def table(pattern: Tensor, code: Tensor, num_patterns: int, num_values: int) -> Tensor:
@@ -69,14 +75,27 @@ def held_out_recalls(counts: Tensor) -> Tensor:
 
 def _draws_of(row: list[int], n: list[int], h: int) -> tuple[int, np.ndarray]:
     """The first T worth counting, and (V, ...) P(T_v = t) from there on."""
-    from scipy.stats import hypergeom  # a third of a second to import
-
     mean = [h * r / total for r, total in zip(row, n, strict=True)]
     reach = [REACH * (m * (1 - r / t)) ** 0.5 + 5 for m, r, t in zip(mean, row, n, strict=True)]
     low = max(0, int(min(m - s for m, s in zip(mean, reach, strict=True))))
     high = min(max(row), int(max(m + s for m, s in zip(mean, reach, strict=True))))
     t = np.arange(low, high + 1)
-    return low, np.stack([hypergeom.pmf(t, total, r, h) for r, total in zip(row, n, strict=True)])
+    return low, np.stack([hypergeometric(t, total, r, h) for r, total in zip(row, n, strict=True)])
+
+
+def hypergeometric(t: np.ndarray, total: int, marked: int, drawn: int) -> np.ndarray:
+    """Chance that t of the `drawn` rows are among the `marked` of `total`; t must hold all values with a noticeable chance.
+
+    >>> hypergeometric(np.arange(3), 4, 2, 2).round(12).tolist()  # 1, 4 and 1 of the 6 ways
+    [0.166666666667, 0.666666666667, 0.166666666667]
+    """
+    possible = (t <= min(marked, drawn)) & (t >= marked + drawn - total)
+    s = torch.from_numpy(np.where(possible, t, max(0, marked + drawn - total))).double()
+    parts = torch.stack([s, marked - s, drawn - s, total - marked - drawn + s])
+    log = -torch.lgamma(parts + 1).sum(0)
+    weight: np.ndarray = np.where(possible, (log - log.max()).exp().numpy(), 0.0)
+    weight /= weight.sum()
+    return weight
 
 
 def recalls(fitted: Tensor, judged: Tensor) -> Tensor:

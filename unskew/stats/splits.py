@@ -21,6 +21,7 @@ from torch import Tensor
 
 from unskew.core.errors import UserError
 from unskew.core.rng import stream
+from unskew.stats.lookup import patterns
 
 SMALLEST = 20  # rows of the rarest value that a balanced draw needs
 RARE = 0.01  # quantile of chi-squared under which balance is no accident
@@ -144,7 +145,7 @@ def matched_blocks(code: Tensor, num_values: int, labels: Tensor, generator: tor
     >>> matched_blocks(torch.tensor([0, 0, 1, 1]), 2, x, torch.Generator()).sort(0).values.tolist()
     [[0, 2], [1, 3]]
     """
-    pattern = torch.unique(labels, dim=0, return_inverse=True)[1]
+    pattern = patterns(labels)
     rarest = int(code[code >= 0].bincount().argmin())
     order = torch.randperm(len(code), generator=generator)
     mine = order[code[order] == rarest]
