@@ -9,6 +9,7 @@ interrupted run resumes.
 
 import argparse
 import csv
+import re
 from pathlib import Path
 
 from unskew.data import load
@@ -16,6 +17,15 @@ from unskew.measure import representation_bias
 
 SHARES = {"50 %": "0.5,0.5", "80 %": "0.8,0.2", "90 %": "0.9,0.1", "95 %": "0.95,0.05"}
 CASES = [(b, "50 %") for b in (0.05, 0.2, 0.5)] + [(0.05, s) for s in list(SHARES)[1:]] + [(0.0, s) for s in SHARES]
+TITLE = "# Calibration of representation bias"
+
+
+def write_section(path: Path, title: str, text: str) -> None:
+    """Replace the part of a page under this heading, or add it; other benchmarks have their own parts."""
+    parts = re.split(r"^(?=# )", path.read_text(encoding="utf-8"), flags=re.MULTILINE) if path.exists() else []
+    kept = [text if part.startswith(title) else part for part in parts if part]
+    kept += [] if text in kept else [text]
+    path.write_text("\n".join(part.rstrip() + "\n" for part in kept), encoding="utf-8")
 
 
 def main() -> None:
@@ -50,13 +60,13 @@ def main() -> None:
                 out.writerow(row)
                 file.flush()
                 done[bias, share, seed] = {k: str(v) for k, v in row.items()}
-    given.out.write_text(table(done, given.seeds), encoding="utf-8")
+    write_section(given.out, TITLE, table(done, given.seeds))
     print(given.out.read_text(encoding="utf-8"))
 
 
 def table(done: dict, seeds: int) -> str:
     lines = [
-        "# Calibration of representation bias",
+        TITLE,
         "",
         f"`make bench NAME=calibration` (`python benchmarks/calibration.py --seeds {seeds}`): 5,000 rows, features = one-hot of",
         "the planted symbol and four numbers of noise, five folds, 19 permutations. The single runs are in calibration.csv.",

@@ -5,7 +5,7 @@ The verbs are the functions below. Formulas can be used alone, as plain function
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from unskew.core import version
 
@@ -79,6 +79,7 @@ def audit(
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     attack: "Attack | None" = None,
+    fit_on: Literal["judged", "train"] = "judged",
     command: str = "",
 ) -> "Audit":
     """Measure what gives the label away: colour, border, texture, file facts, columns. Needs no bias labels.
@@ -94,6 +95,7 @@ def audit(
         seed: of every random stream.
         settings: how the source is read, such as `{"data.size": 64}`.
         attack: how leakage attackers are trained; their defaults if not given.
+        fit_on: fit leakage attackers on a part of the audited rows, or on the train split and judge them on the test split.
         command: what the page shows as the command that made it.
 
     Returns:
@@ -108,8 +110,9 @@ def audit(
     from unskew.verbs.audit import audit as verb
 
     return verb(
-        source, bias=bias, representations=representations, out=out, seed=seed, settings=settings, attack=attack, command=command
-    )
+        source, bias=bias, representations=representations, out=out, seed=seed, settings=settings, attack=attack,
+        fit_on=fit_on, command=command,
+    )  # fmt: skip
 
 
 def repair(
@@ -212,6 +215,7 @@ def evaluate(
     noise: Sequence[float] = (),
     alpha: float = 0.0,
     rba: float = 0.0,
+    fit_on: Literal["judged", "train"] = "judged",
     corruptions: Sequence[str] = (),
     textures: str = "",
     temporal: bool = False,
@@ -231,6 +235,7 @@ def evaluate(
         noise: with leakage, also with Gaussian noise of these levels on the embedding.
         alpha: with leakage, attack an alpha-balanced subset of the rows.
         rba: with leakage, also after calibration of the decisions within this margin.
+        fit_on: with leakage, fit attackers on a part of the judged rows, or, as the authors do, on the run's training rows.
         corruptions: also on corrupted images: names such as `["fog", "shot_noise"]`, or `["all"]`.
         textures: also the mean accuracy over clusters of this representation and the classes.
         temporal: also how much features of clips change when they are played backwards.
@@ -250,7 +255,7 @@ def evaluate(
 
     return verb(
         run, on, split=split, device=device, leakage=leakage, attack=attack, noise=noise, alpha=alpha, rba=rba,
-        corruptions=corruptions, textures=textures, temporal=temporal, shared_classes=shared_classes,
+        fit_on=fit_on, corruptions=corruptions, textures=textures, temporal=temporal, shared_classes=shared_classes,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """A multi-label run judged for leakage: noise on the embedding, balanced rows, calibration, page and text; and what is refused."""
 
+import dataclasses
 import json
 import math
 
@@ -152,3 +153,37 @@ def test_a_column_that_cannot_be_attacked_says_why_and_the_others_go_on(tmp_path
     assert "too few to attack" in found.metrics["leakage_by_bias"]["rare"]["reason"]
     assert "rare: value 'b' has" in group_table(found)
     assert "too few to attack" in package.report(run, tmp_path / "p.html").read_text()
+
+
+def test_attackers_fitted_on_the_models_training_rows(runs):
+    found = package.evaluate(runs[0], leakage=True, attack=QUICK, fit_on="train")
+    leak = found.metrics["leakage"]
+    assert leak["fit_on"] == "train"
+    assert leak["rows"] == len(found.data)  # train and val beside the judged rows
+    assert leak["f1"] == pytest.approx(found.metrics["f1_macro"])  # of the judged rows alone
+    assert "attackers fitted on the model's training rows" in group_table(found)
+    with pytest.raises(UserError, match="choose another --split than train or val"):
+        package.evaluate(runs[0], split="val", leakage=True, attack=QUICK, fit_on="train")
+    with pytest.raises(UserError, match="leave out --on"):
+        package.evaluate(runs[0], SOURCE, leakage=True, attack=QUICK, fit_on="train")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"fit_on": "train"}, "fit_on and protocol need --leakage"),
+        ({"attack": Attack(protocol="code")}, "fit_on and protocol need --leakage"),
+        ({"leakage": True, "fit_on": "test"}, "must be one of judged, train"),
+        ({"leakage": True, "fit_on": "train", "alpha": 2.0}, "attack the judged rows alone"),
+    ],
+)
+def test_bad_protocols(runs, asked, said):
+    with pytest.raises(UserError, match=said):
+        package.evaluate(runs[0], **asked)
+
+
+def test_folded_figures_say_so(runs):
+    found = package.evaluate(runs[0], leakage=True, attack=dataclasses.replace(QUICK, protocol="code"))
+    assert found.metrics["leakage"]["protocol"] == "code"
+    assert found.metrics["leakage"]["model"] >= 0.5
+    assert "folded about one half" in group_table(found)

@@ -1,5 +1,6 @@
 """Leakage where the best attacker is known; amplification of models that err at random and of models that leak."""
 
+import dataclasses
 import math
 
 import pytest
@@ -8,11 +9,11 @@ from sklearn.metrics import f1_score
 
 from unskew.core.errors import UserError
 from unskew.measure import Attack, bias_amplification, dataset_leakage, dataset_leakage_at, model_leakage
-from unskew.measure.leakage import Attackers, LeakageCurve, corrupt, corruption_share, dataset_leakage_curve
+from unskew.measure.leakage import LeakageCurve, corrupt, corruption_share, dataset_leakage_curve
 from unskew.stats.f1 import macro_f1
 
-QUICK = Attack(rounds=3, hidden=32, lr=2e-3, epochs=12, min_steps=0, batch=256)
-SHORT = Attack(rounds=2, hidden=16, lr=2e-3, epochs=4, min_steps=0, batch=128)
+QUICK = Attack(rounds=3, hidden=32, lr=2e-3, epochs=12, min_steps=0, batch=256, attacker="network")
+SHORT = Attack(rounds=2, hidden=16, lr=2e-3, epochs=4, min_steps=0, batch=128, attacker="network")
 
 
 def labels_with_attribute(n=8000, classes=5, seed=0):
@@ -59,24 +60,10 @@ def test_imbalance_of_the_attribute_does_not_count():
 
 def test_rounds_together_equal_rounds_one_by_one():
     y, a, _ = labels_with_attribute(2000)
-    settings = {"rounds": 3, "hidden": 16, "lr": 1e-3, "epochs": 3, "min_steps": 0}
+    settings = {"rounds": 3, "hidden": 16, "lr": 1e-3, "epochs": 3, "min_steps": 0, "attacker": "network"}
     one = dataset_leakage(y, a, attack=Attack(together=False, **settings))
     two = dataset_leakage(y, a, attack=Attack(together=True, **settings))
     assert one.rounds == pytest.approx(two.rounds, abs=0.004)
-
-
-def test_batched_attacker_is_a_plain_network():
-    attack = Attack(hidden=7, layers=2)
-    net = Attackers(4, 3, attack, [torch.Generator().manual_seed(k) for k in range(2)])
-    x = torch.randn(2, 10, 4)
-    got = net(x, training=True)
-    for r in range(2):
-        h = torch.nn.functional.batch_norm(x[r], None, None, training=True)
-        for k in range(3):
-            h = h @ net.weights[k][r].T + net.biases[k][r].T
-            if k < 2:
-                h = torch.nn.functional.leaky_relu(torch.nn.functional.batch_norm(h, None, None, training=True), 0.01)
-        torch.testing.assert_close(got[r], h, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("single", [True, False])
@@ -157,3 +144,79 @@ def test_a_curve_of_labels_is_read_on_straight_lines():
     assert LeakageCurve((low,)).at(0.9).value == low.value
     more = bias_amplification(8 * y - 4, y, a, attack=SHORT, curve=curve)  # a model that is always right
     assert abs(more.delta) < 0.05
+
+
+def test_a_two_by_two_table_is_a_ratio_of_counts():
+    # 300 of 400 and 100 of 400 rows have class 0: the likelier value is right in (0.75 + 0.75) / 2 of the rows, and halves of
+    # 200 rows never guess otherwise (the counts would have to differ from their means by nine deviations).
+    y = torch.tensor([0] * 300 + [1] * 100 + [0] * 100 + [1] * 300)
+    a = torch.tensor([0] * 400 + [1] * 400)
+    found = dataset_leakage(y, a)
+    assert found.attacker == "table"
+    assert found.value == pytest.approx(0.75, abs=1e-9)
+    half = 1.96 * math.sqrt(0.75 * 0.25 / 800)
+    assert (found.low, found.high) == (pytest.approx(0.75 - half, abs=2e-4), pytest.approx(0.75 + half, abs=2e-4))
+    assert dataset_leakage(y, a, seed=7) == found  # nothing is drawn
+
+
+def test_the_table_agrees_with_networks_and_many_patterns_go_to_networks():
+    y, a, _ = labels_with_attribute(8000)
+    assert dataset_leakage(y, a).value == pytest.approx(dataset_leakage(y, a, attack=QUICK).value, abs=0.02)
+    g = torch.Generator().manual_seed(0)
+    bits = (torch.rand(400, 10, generator=g) < 0.5).float()
+    short = dataclasses.replace(SHORT, attacker="auto")
+    assert dataset_leakage(bits, torch.randint(0, 2, (400,), generator=g), attack=short).attacker == "network"
+    assert dataset_leakage(y, a, attack=dataclasses.replace(short, protocol="code")).attacker == "network"
+
+
+def balanced_classes(rows=1200, classes=40):
+    return torch.arange(rows) // 2 % classes, torch.arange(rows) % 2
+
+
+def test_exactly_balanced_labels_leak_one_half():
+    y, a = balanced_classes()
+    table = dataset_leakage(y, a)
+    assert (table.value, table.by_design) == (0.5, True)
+    plain = [dataset_leakage(y, a, attack=SHORT, seed=seed) for seed in range(40)]
+    assert all(found.by_design for found in plain)
+    # 40 seeds, two rounds of 300 drawn rows: the mean has a deviation of 0.5 / sqrt(24000) = 0.32 points.
+    assert sum(found.value for found in plain) / 40 == pytest.approx(0.5, abs=0.011)
+    # Binomial of 40 with chance 0.95: 34 or more in 99.4 % of the cases; 32 or more in all but 1 of 20,000.
+    assert sum(found.low <= 0.5 <= found.high for found in plain) >= 33
+    assert any(found.value < 0.5 for found in plain)
+
+
+def test_labels_balanced_one_by_one_that_tell_together_are_found():
+    # Both labels are fair coins for both values; they agree for one value and differ for the other.
+    g = torch.Generator().manual_seed(0)
+    first, a = torch.arange(2000) // 2 % 2, torch.arange(2000) % 2
+    y = torch.stack([first, (first + a) % 2], 1).float()
+    assert dataset_leakage(y, a).value > 0.99
+    found = dataset_leakage(y[torch.randperm(2000, generator=g)], a, attack=QUICK)
+    assert found.value < 0.6
+    assert dataset_leakage(y, a, attack=QUICK).low > 0.9
+
+
+def test_parts_say_where_attackers_are_fitted_and_judged():
+    # In the fitted rows class and value agree, in the judged ones they are opposite: nothing is right.
+    y = torch.arange(600) % 2
+    parts = torch.arange(600) // 2 % 3
+    a = torch.where(parts == 2, 1 - y, y)
+    assert dataset_leakage(y, a, parts=parts).value == 0
+    assert dataset_leakage(y, a, attack=QUICK, parts=parts).value < 0.01
+    # Folded about one half, what is always wrong is always right.
+    assert dataset_leakage(y, a, attack=Attack(protocol="code", attacker="table"), parts=parts).value == 1
+    assert dataset_leakage(y, a, attack=dataclasses.replace(QUICK, protocol="code"), parts=parts).value > 0.99
+    assert dataset_leakage(y, y, parts=parts).value == 1
+    logits = 4.0 * torch.nn.functional.one_hot(y, 2)
+    found = bias_amplification(logits, y, a, attack=QUICK, parts=parts)
+    assert (found.f1, found.delta) == (1.0, pytest.approx(0, abs=0.02))
+
+
+def test_balanced_labels_and_logits_that_leak():
+    y, a = balanced_classes()
+    logits = torch.nn.functional.one_hot(y, 40) * 4.0
+    logits[:, 0] += a * 2
+    found = bias_amplification(logits, y, a, attack=QUICK)
+    assert found.model.by_design
+    assert found.low > 0.2

@@ -1,5 +1,6 @@
 """The verb audit, as its user meets it: folders with a fault, no bias labels, no configuration."""
 
+import dataclasses
 import html
 import json
 import shlex
@@ -244,3 +245,66 @@ def test_near_duplicates_are_listed_with_their_labels(tmp_path):
     del old["duplicates"]  # as version 0.2 wrote it
     (tmp_path / "out" / "audit.json").write_text(json.dumps(old))
     assert package.audit(root, representations=["color"], out=tmp_path / "out").duplicates is None
+
+
+def labels_alone(root, **columns):
+    """300 of 400 women and 100 of 400 men have y = 1."""
+    y = [1] * 300 + [0] * 100 + [1] * 100 + [0] * 300
+    path = root / "table.csv"
+    pl.DataFrame({"y": y, "gender": ["w"] * 400 + ["m"] * 400, **columns}).write_csv(path)
+    return path
+
+
+def test_a_table_without_inputs_is_audited_and_nothing_else(unskew, tmp_path):
+    labels_alone(tmp_path)
+    told = unskew("audit", "table.csv", "--label", "y", "--bias", "gender", "--out", "o")
+    found = json.loads((tmp_path / "o" / "audit.json").read_text())
+    column = found["columns"][0]
+    assert column["leakage"]["attacker"] == "table"
+    assert column["leakage"]["dataset"] == pytest.approx(0.75, abs=0.01)
+    # 1 - H(1/4) / H(1/2) of the label, in bits: 1 - 0.8113.
+    assert column["association"]["share"] == pytest.approx(0.1887, abs=0.01)
+    assert [r["name"] for r in found["representations"]] == ["column:name=gender"]
+    assert found["next"] == []
+    assert "leakage 75.0 %" in told.stdout
+    assert "next:" not in told.stdout
+    page = (tmp_path / "o" / "audit.html").read_text()
+    assert "the table has no inputs" in page
+    assert "from the counts" in page
+    assert "What to do next" not in page
+    for verb, out in (("train", "x"), ("repair", "x.parquet")):
+        done = unskew(verb, "table.csv", "--label", "y", "--bias", "gender", "--out", out, expect=2)
+        assert "no path column" in done.stderr
+        assert "can only be audited" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_leakage_between_the_tables_own_splits_and_folded(unskew, tmp_path):
+    # Train and val as above; in the test split women and men have changed places: the look-up is right in a quarter of its rows.
+    path = labels_alone(tmp_path)
+    frame = pl.read_csv(path).with_columns(split=pl.Series(["train", "val", "train", "train"] * 200))
+    swapped = frame.with_columns(
+        gender=pl.when(pl.col("gender") == "w").then(pl.lit("m")).otherwise(pl.lit("w")), split=pl.lit("test")
+    )
+    pl.concat([frame, swapped]).write_csv(path)
+    words = ("audit", "table.csv", "--label", "y", "--bias", "gender", "--fit-on", "train", "--json")
+    leak = json.loads(unskew(*words, "--out", "a").stdout)["columns"][0]["leakage"]
+    assert leak["dataset"] == pytest.approx(0.25, abs=1e-6)
+    assert leak["fit_on"] == "train"
+    assert "fit_on is train there and judged here" in unskew(*words[:-3], "--out", "a", expect=2).stderr
+    assert "folded" in unskew(*words, "--protocol", "folded", "--out", "b", expect=2).stderr
+    quick = dataclasses.replace(QUICK, protocol="code")
+    found = package.audit(path, bias=["gender"], settings={"label": "y"}, attack=quick, fit_on="train", out=tmp_path / "c")
+    assert found.columns[0].leakage.protocol == "code"
+    assert found.columns[0].leakage.dataset == pytest.approx(0.75, abs=0.03)  # 0.5 + |0.25 - 0.5|, by networks
+    assert "folded about one half" in found.page.read_text()
+
+
+def test_labels_alone_with_no_column_to_look_at(tmp_path):
+    pl.DataFrame({"y": [0, 1] * 40}).write_csv(tmp_path / "t.csv")
+    with pytest.raises(UserError, match="labels alone; name a column with --bias"):
+        package.audit(tmp_path / "t.csv", out=tmp_path / "o")
+    frame = pl.DataFrame({"y": ["a", "b"] * 40, "site": ["u", "u", "v", "v"] * 20})
+    assert not package.load(frame).has_inputs
+    found = package.audit(frame, bias=["site"], out=tmp_path / "f")
+    assert found.columns[0].leakage.dataset == 0.5

@@ -6,7 +6,21 @@ from typing import Annotated, Optional
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Bias, Group, Json, Label, Seed, Settings, Source, Split, columns, command
+from unskew.cli.options import (
+    Bias,
+    FitOn,
+    Group,
+    Json,
+    Label,
+    Protocol,
+    Seed,
+    Settings,
+    Source,
+    Split,
+    attack_by,
+    columns,
+    command,
+)  # fmt: skip
 
 
 @app.command()
@@ -21,6 +35,8 @@ def audit(
     bias: Bias = None,
     split: Split = "",
     group: Group = "",
+    protocol: Protocol = "paper",
+    fit_on: FitOn = "judged",
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -32,6 +48,7 @@ def audit(
     values = config.words(settings or []) | columns(label, None, split, group)
     named = [name for text in bias or [] for name in text.split(",")]
     result = verb(
-        source, bias=named, representations=representation or [], out=out, seed=seed, settings=values, command=command()
-    )
+        source, bias=named, representations=representation or [], out=out, seed=seed, settings=values,
+        attack=attack_by(protocol), fit_on=fit_on, command=command(),
+    )  # fmt: skip
     show({"page": str(result.page), **result.json()}, json, f"{audit_table(result)}\n\npage: {result.page.resolve()}")

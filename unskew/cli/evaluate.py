@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Device, Json
+from unskew.cli.options import Device, FitOn, Json, Protocol, attack_by
 
 
 @app.command()
@@ -22,6 +22,8 @@ def evaluate(
     rba: Annotated[
         float, typer.Option(help="With --leakage: also attack after calibration to the training ratios with this margin.")
     ] = 0.0,
+    protocol: Protocol = "paper",
+    fit_on: FitOn = "judged",
     corruptions: Annotated[str, typer.Option(help="Also judge on corrupted images: all, or names such as fog,shot_noise.")] = "",
     textures: Annotated[
         str,
@@ -46,6 +48,7 @@ def evaluate(
 
     result = verb(
         run, on or None, split=split, device=device, leakage=leakage, noise=config.numbers(noise, "noise"), alpha=alpha, rba=rba,
+        attack=attack_by(protocol), fit_on=fit_on,
         corruptions=[name for name in corruptions.split(",") if name], textures=textures, temporal=temporal, shared_classes=shared_classes,
     )  # fmt: skip
     show(result.json(), json, group_table(result))

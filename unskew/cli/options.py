@@ -2,9 +2,12 @@
 
 import shlex
 import sys
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
+
+if TYPE_CHECKING:
+    from unskew.measure.leakage import Attack
 
 Source = Annotated[
     str, typer.Argument(help="Built-in name with settings (colored-mnist:ratio=0.99), folder, table, .npz or saved data set.")
@@ -21,12 +24,27 @@ Split = Annotated[str, typer.Option("--split", help="Split column.")]
 Group = Annotated[
     str, typer.Option("--group", help="Column (patient, site, clip) whose values are never divided between splits.")
 ]
+Protocol = Annotated[
+    Literal["paper", "code"],
+    typer.Option(help="Leakage: paper reports plain accuracy, code folds it about one half as the released code does."),
+]
+FitOn = Annotated[
+    Literal["judged", "train"],
+    typer.Option(help="Leakage attackers are fitted on a part of the judged rows, or on the train split (as the authors do)."),
+]
 
 
 def columns(label: str, bias: list[str] | None, split: str, group: str) -> dict[str, Any]:
     """--label, --bias, --split and --group as the settings they stand for."""
     named = {"data.label": label, "data.bias": ",".join(bias or []), "data.split": split, "data.group": group}
     return {key: value for key, value in named.items() if value}
+
+
+def attack_by(protocol: Literal["paper", "code"]) -> "Attack | None":
+    """The attackers of a protocol; None for the default."""
+    from unskew.measure.leakage import Attack
+
+    return None if protocol == "paper" else Attack(protocol=protocol)
 
 
 def command() -> str:

@@ -54,6 +54,18 @@ class Memory:
         return self.x[index], fine
 
 
+@dataclass(frozen=True)
+class NoInputs:
+    """A table of labels and attributes alone: an audit can measure it, nothing can be trained on it."""
+
+    reason: str
+    shape: tuple[int, ...] = (0,)
+    in_memory: bool = True
+
+    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        raise UserError(self.reason)
+
+
 @dataclass(frozen=True, kw_only=True)
 class DataSet:
     """Rows with labels, bias columns and splits. The row number is the sample id."""
@@ -139,6 +151,10 @@ class DataSet:
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(self.inputs.shape)
+
+    @property
+    def has_inputs(self) -> bool:
+        return not isinstance(self.inputs, NoInputs)
 
     def rows(self, split: str) -> Tensor:
         """Sample ids of one split."""
@@ -255,7 +271,9 @@ class DataSet:
             "rows": ", ".join(f"{n} {name}" for name, n in rows.items()),
             "labels" if self.multi_label else "classes": ", ".join(self.classes[:20]),
             "bias columns": ", ".join(self.bias_names) or "none",
-            "inputs": f"{self.shape}, {'in memory' if self.inputs.in_memory else 'decoded when needed'}",
+            "inputs": f"{self.shape}, {'in memory' if self.inputs.in_memory else 'decoded when needed'}"
+            if self.has_inputs
+            else "none",
         }
         return str(notebook.facts(self.name, about) + notebook.pictures(self._thumbnails()))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from unskew.core import config, registry
 from unskew.core.errors import UserError, suggest
-from unskew.data.dataset import DataSet, Memory
+from unskew.data.dataset import DataSet, Memory, NoInputs
 from unskew.data.hide import hiding
 from unskew.data.noise import with_noise
 from unskew.data.readers.arrays import from_arrays_file
@@ -53,15 +53,17 @@ def load_named(
 ) -> DataSet:
     """`load` with column names as users write them: text separated by commas, or a list."""
     columns: dict[str, Any] = {"label": _listed(label), "bias": _listed(bias), "split": split, "group": group}
-    return load(source, **{key: value for key, value in columns.items() if value}, **settings)
+    return load(source, without_inputs=True, **{key: value for key, value in columns.items() if value}, **settings)
 
 
 def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(filter(None, names.split(","))) if isinstance(names, str) else tuple(names)
 
 
-def load(source: Any, cfg: DataConfig | None = None, **settings: Any) -> DataSet:
+def load(source: Any, cfg: DataConfig | None = None, *, without_inputs: bool = False, **settings: Any) -> DataSet:
     """A data set from anything that can be a source; settings are those of DataConfig.
+
+    A table of labels and attributes alone is refused unless `without_inputs`.
 
     >>> load("planted:rows=200,bias=0.5").bias_names
     ('planted',)
@@ -71,6 +73,8 @@ def load(source: Any, cfg: DataConfig | None = None, **settings: Any) -> DataSet
             settings[name] = tuple(settings[name].split(","))
     cfg = config.build(DataConfig, settings, "data.") if cfg is None else dataclasses.replace(cfg, **settings)
     data, cfg = _read(source, cfg)
+    if isinstance(data.inputs, NoInputs) and not without_inputs:
+        raise UserError(data.inputs.reason)
     if cfg.hide and not data.paths:  # files are covered while they are read
         data = _hide(data, cfg)
     elif cfg.hide and isinstance(source, DataSet):

@@ -2,20 +2,23 @@ r"""leakage: can the bias be guessed from a model's logits, and better than from
 
 .. math::  \Delta = \lambda_M - \lambda_D(a), \qquad a = F_1 \text{ of the model}
 
-New attackers are trained from scratch on one part of the judged rows and tested on another, whatever the model was trained
-against. `noise` repeats the attack with Gaussian noise on the embedding, `alpha` attacks an alpha-balanced subset of the rows,
+New attackers are trained from scratch, whatever the model was trained against: on one part of the judged rows, and tested on
+another, or with `fit_on=train` as the authors do: on the rows that the model was trained on, chosen on the validation split and
+tested on the judged rows. Accuracies below chance are reported as they are; `Attack(protocol="code")` folds them. `noise` repeats
+the attack with Gaussian noise on the embedding, `alpha` attacks an alpha-balanced subset of the rows,
 `rba` repeats the attack after calibrating the decisions.
 
 Source: Wang et al., "Balanced datasets are not enough", ICCV 2019 (leakage, amplification, randomisation); Zhao et al., "Men also
 like shopping", EMNLP 2017 (RBA).
-Differs: see the card of the measure `leakage` and stats/rba.py.
+Differs: `fit_on=train` takes logits of training rows without random crops; for the rest, see the card of the measure `leakage`
+and stats/rba.py.
 """
 
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -27,7 +30,6 @@ from unskew.data.dataset import DataSet
 from unskew.evaluation._contract import Embedding, Judged
 from unskew.measure.label_sets import label_sets
 from unskew.measure.leakage import (
-    SMALLEST,
     Amplification,
     Attack,
     LeakageCurve,
@@ -38,6 +40,8 @@ from unskew.measure.leakage import (
 from unskew.repairs.balance import balance
 from unskew.stats.f1 import decided, macro_f1
 from unskew.stats.rba import rba, training_ratios
+from unskew.stats.splits import PARTS, SMALLEST
+from unskew.training.predict import predict
 
 KEYS = ("leakage", "leakage_by_bias")
 
@@ -51,16 +55,24 @@ class Options:
     alpha: float = 0.0  # attack an alpha-balanced subset of the rows; 0: all rows
     rba: float = 0.0  # margin for calibrating decisions to the training ratios; 0: none
     attack: Attack | None = None  # settings of the attackers
+    fit_on: Literal["judged", "train"] = "judged"  # judged: a part of the judged rows; train: the model's training rows
 
     def __post_init__(self) -> None:
+        if self.fit_on not in ("judged", "train"):
+            raise UserError(f"fit_on={self.fit_on}: must be one of judged, train")
+        if self.fit_on == "train" and (self.noise or self.alpha or self.rba):
+            raise UserError("noise, alpha and rba attack the judged rows alone: leave out fit_on=train")
         if not all(0 < level < math.inf for level in self.noise):
             raise UserError("noise: every level must be above 0")
         if self.alpha != 0 and not 1 <= self.alpha < math.inf:
             raise UserError(f"alpha={self.alpha:g}: must be at least 1")
         if not 0 <= self.rba < 1:
             raise UserError(f"rba={self.rba:g}: the margin must lie in (0, 1)")
+        folds = self.attack is not None and self.attack.protocol == "code"
         if (self.noise or self.alpha or self.rba) and not self.leakage:
             raise UserError("noise, alpha and rba need --leakage")
+        if (self.fit_on == "train" or folds) and not self.leakage:
+            raise UserError("fit_on and protocol need --leakage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +157,9 @@ class Record:
     alpha: float | None
     reached: float | None  # the largest ratio left in an alpha-balanced subset
     rows: int
+    protocol: str = "paper"  # code: folded about one half
+    fit_on: str = "judged"
+    attacker: str = "network"  # on the true labels: network, or table of counts; logits are always read by networks
     randomisation: tuple[Noisy, ...] = ()
     rba: Calibration | None = None
 
@@ -182,10 +197,31 @@ class Leaks:
 
 
 def ask(judged: Judged, options: Options) -> Leaks:
+    if options.fit_on == "train":
+        index, logits, parts = _with_training_rows(judged)
+        return leakage_of(logits, judged.data, index, options, judged.seed, parts=parts)
     embedding = judged.embedding if options.noise else None
     return leakage_of(
         judged.logits, judged.data, judged.index, options, judged.seed, embedding=embedding, trained_on=judged.trained_on
     )
+
+
+def _with_training_rows(judged: Judged) -> tuple[Tensor, Tensor, Tensor]:
+    """Ids and logits of the rows to fit on, to choose on and to judge, and which of the three each is."""
+    data = judged.data
+    if judged.trained_on() is not data:
+        raise UserError("fit_on=train needs the data that the run was trained on: leave out --on")
+    train = data.rows("train")
+    held = torch.zeros(len(train), dtype=torch.bool)
+    held[3::4] = not data.has("val")  # no validation split: every fourth training row
+    rows = {"train": train[~held], "val": data.rows("val") if data.has("val") else train[held], "test": judged.index}
+    if bool(torch.isin(judged.index, torch.cat([rows["train"], rows["val"]])).any()):
+        raise UserError("fit_on=train judges rows that were not trained on: choose another --split than train or val")
+    index, logits = predict(judged.method, data, torch.cat([rows["train"], rows["val"]]), workers=judged.workers)
+    everything = torch.cat([index, judged.index])
+    parts = torch.cat([torch.full((len(rows[name]),), k) for k, name in enumerate(PARTS)])
+    known = torch.isin(torch.cat(list(rows.values())), everything)  # rows that cannot be decoded have no logits
+    return everything, torch.cat([logits, judged.logits]), parts[known]
 
 
 def leakage_of(
@@ -197,6 +233,7 @@ def leakage_of(
     *,
     embedding: Embedding | None = None,
     trained_on: Callable[[], DataSet] | None = None,
+    parts: Tensor | None = None,
 ) -> Leaks:
     """Dataset and model leakage, the first at the model's F1, and their difference, for every bias column of these rows.
 
@@ -208,7 +245,7 @@ def leakage_of(
     for k, name in enumerate(data.bias_names):
         progress.say(f"attacking {name}")
         try:
-            by_bias[name] = _one_column(logits, data, index, k, options, seed, embedding, trained_on or (lambda: data))
+            by_bias[name] = _one_column(logits, data, index, k, options, seed, embedding, trained_on or (lambda: data), parts)
         except UserError as error:
             by_bias[name] = Refused(f"{name}: {error}")
     if all(isinstance(leak, Refused) for leak in by_bias.values()):
@@ -225,6 +262,7 @@ def _one_column(
     seed: int,
     embedding: Embedding | None,
     trained_on: Callable[[], DataSet],
+    parts: Tensor | None,
 ) -> Record:
     y, attribute = data.y[index], data.bias[index, k]
     kept, reached = torch.arange(len(index)), None
@@ -235,8 +273,8 @@ def _one_column(
         kept, reached = balanced.index, balanced.reached
     y, attribute, mine = y[kept], attribute[kept], logits[kept]
     _enough(attribute, data.bias_values[k])
-    plain = dataset_leakage(y, attribute, attack=options.attack, seed=seed)
-    leak = Told.of(bias_amplification(mine, y, attribute, attack=options.attack, seed=seed))
+    plain = dataset_leakage(y, attribute, attack=options.attack, seed=seed, parts=parts)
+    leak = Told.of(bias_amplification(mine, y, attribute, attack=options.attack, seed=seed, parts=parts))
     randomised: tuple[Noisy, ...] = ()
     if embedding is not None and options.noise:
         randomised = _randomised(embedding, kept, y, attribute, options, seed)
@@ -246,6 +284,7 @@ def _one_column(
     return Record(
         **fields, bias=data.bias_names[k], dataset=plain.value, chance=plain.chance, n=plain.n,
         missing=int((attribute < 0).sum()), alpha=options.alpha or None, reached=reached, rows=len(kept),
+        protocol=(options.attack or Attack()).protocol, fit_on=options.fit_on, attacker=plain.attacker,
         randomisation=randomised, rba=calibrated,
     )  # fmt: skip
 
@@ -288,7 +327,8 @@ def _label_curve(y: Tensor, attribute: Tensor, low: float, high: float, attack: 
     """The leakage of labels at four points over the range of F1; every noise level is interpolated from it."""
     ends = max(0.0, min(low, high) - 0.02), min(1.0, max(low, high) + 0.02)
     points = torch.linspace(*ends, 4).tolist()
-    return dataset_leakage_curve(y, attribute, points, attack=attack, seed=seed)
+    networks = dataclasses.replace(attack or Attack(), attacker="network")  # as on the logits
+    return dataset_leakage_curve(y, attribute, points, attack=networks, seed=seed)
 
 
 def _calibrated(

@@ -12,23 +12,31 @@ y            labels, one-hot or a set of zeros and ones
 z^           the model's logits
 y~           labels corrupted at random until their F1 against y equals the model's: bits flipped (several labels per
              row), or the label replaced (one label per row)
-acc          accuracy of an attacker on rows it was not fitted on; 0.5 + |acc - 0.5| for two values
+acc          accuracy of an attacker on rows it was not fitted on. Below chance it has found nothing, and that is
+             what is reported; `protocol=code` folds it, 0.5 + |acc - 0.5|, for two values
 ===========  ====================================================================================================
 
 The attacker: batch normalisation of the input, three times (linear 300, batch normalisation, leaky ReLU 0.01), linear. Adam 5e-5,
 weight decay 1e-5, batch 128, 100 epochs and at least `min_steps` steps; the epoch best on validation rows is tested once. Five
 rounds with fresh balanced draws run together as one batched model. lambda_D(F1) is read off a line through corruptions around the
-model's F1.
+model's F1. Labels of few patterns (64 or fewer, with ten rows each on average) need no network: the best attacker looks the value
+up in a table of counts, and its accuracy on held-out rows, averaged over all halves it may be fitted on, is known in closed form.
+
+Rows: half of a draw to fit on, a quarter for validation, a quarter to judge; or, with `parts`, the splits that the caller names.
+A set that was balanced by hand is closer to balance than chance would make it (chi-squared under its 1 % quantile). Random splits
+of it make training and test rows contradict each other and attackers score below chance, so there every part is balanced (see
+stats/splits.py), the rows that judge are drawn with replacement, and the interval holds the error of these draws (and of the rows without a
+counterpart of equal labels).
 
 Source: Wang, Zhao, Yatskar, Chang, Ordonez, "Balanced datasets are not enough", ICCV 2019, section 3; the released code for the
 attacker and for 0.5 + |acc - 0.5| (the paper's formula is the plain accuracy).
-Differs: fresh splits as well as fresh draws in every round; bias columns of K values (chance 1/K, no folding about one half);
-single labels are corrupted by replacement, where the released code mixes replacement and bit flips; small sets get at least
-`min_steps` steps. Intervals add the spread over rounds to the sampling error of the pooled rows, so they are conservative.
+Differs: fresh splits as well as fresh draws in every round, and balanced splits of balanced sets (`protocol=code`: random splits);
+bias columns of K values (chance 1/K, no folding about one half); single labels are corrupted by replacement, where the released
+code mixes replacement and bit flips; small sets get at least `min_steps` steps; the table for few patterns. Intervals add the
+spread over rounds to the sampling error of the pooled rows; where nothing leaks they are conservative.
 """
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,11 +47,17 @@ from torch import Tensor
 
 from unskew.core.errors import UserError
 from unskew.core.rng import seed_of, stream
+from unskew.stats import lookup
+from unskew.stats.attackers import Attack as Attack
+from unskew.stats.attackers import attack_all
 from unskew.stats.f1 import decided, label_matrix, macro_f1
 from unskew.stats.groups import tensor_of
 from unskew.stats.intervals import Z95
+from unskew.stats.splits import Rounds, draw_rounds, is_balanced_by_design, values_of
 
-SMALLEST = 20  # rows of the rarest value that a balanced draw needs
+PATTERNS = 64  # distinct label patterns up to which a table of counts is the attacker
+ROWS_PER_PATTERN = 10  # that such a table needs on average
+CLEAR = 4.0  # standard errors above chance at which labels balanced one by one still tell the value together
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +71,8 @@ class Leakage:
     n: int  # rows in one balanced draw
     error: float = 0.0  # standard error behind the interval, which is clipped to [0, 1]
     note: str = ""
+    attacker: str = "network"  # or table
+    by_design: bool = False  # the labels were balanced by hand, and so is every part
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,39 +85,33 @@ class Amplification:
     f1: float  # the model's
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attack:
-    """How the attacker is trained; the defaults are the paper's."""
+def dataset_leakage(
+    labels: Tensor, attribute: Tensor, *, attack: Attack | None = None, seed: int = 0, parts: Tensor | None = None
+) -> Leakage:
+    """lambda_D: the attribute guessed from the true labels, (N,) classes or (N, L) zeros and ones.
 
-    rounds: int = 5
-    hidden: int = 300
-    layers: int = 3
-    lr: float = 5e-5
-    weight_decay: float = 1e-5
-    batch: int = 128
-    epochs: int = 100
-    min_steps: int = 2500
-    together: bool = True  # all rounds as one batched model; False runs them one after another, for comparison
-
-    def __post_init__(self) -> None:
-        if min(self.rounds, self.hidden, self.batch, self.epochs) < 1 or min(self.layers, self.min_steps) < 0 or self.lr <= 0:
-            raise UserError(
-                "attack: rounds, hidden, batch and epochs must be at least 1, lr above 0, and layers and min_steps not negative"
-            )
-
-
-def dataset_leakage(labels: Tensor, attribute: Tensor, *, attack: Attack | None = None, seed: int = 0) -> Leakage:
-    """lambda_D: the attribute guessed from the true labels, (N,) classes or (N, L) zeros and ones."""
+    `parts`, (N,), says where attackers are fitted (0), chosen (1) and judged (2); without it, rows are split in every round.
+    """
     x = label_matrix(labels)
-    return _leak([x], attribute, attack or Attack(), seed, f1=[1.0])
+    return _leak([x], attribute, attack or Attack(), seed, f1=[1.0], labels=x, parts=parts)
 
 
-def model_leakage(logits: Tensor, attribute: Tensor, *, attack: Attack | None = None, seed: int = 0) -> Leakage:
-    """lambda_M: the attribute guessed from a model's logits (N, C)."""
+def model_leakage(
+    logits: Tensor,
+    attribute: Tensor,
+    *,
+    attack: Attack | None = None,
+    seed: int = 0,
+    labels: Tensor | None = None,
+    parts: Tensor | None = None,
+) -> Leakage:
+    """lambda_M: the attribute guessed from a model's logits (N, C). `labels` let balanced sets be split as dataset_leakage does."""
     x = torch.as_tensor(logits).float()
     if not bool(torch.isfinite(x).all()):
         raise UserError("logits have NaN or infinity")
-    return _leak([x], attribute, attack or Attack(), seed, f1=[math.nan])
+    truth = None if labels is None else label_matrix(labels)
+    networks = dataclasses.replace(attack or Attack(), attacker="network")
+    return _leak([x], attribute, networks, seed, f1=[math.nan], labels=truth, parts=parts)
 
 
 def bias_amplification(
@@ -112,22 +122,31 @@ def bias_amplification(
     attack: Attack | None = None,
     seed: int = 0,
     curve: "LeakageCurve | None" = None,
+    parts: Tensor | None = None,
 ) -> Amplification:
-    """Delta: what the model leaks beyond labels that are wrong as often as its predictions.
+    """Delta: what the model leaks beyond labels that are wrong as often as its predictions. Both are attacked by networks.
 
     `curve`, from `dataset_leakage_curve`, saves attacks on labels if several models are compared on the same rows.
     """
-    attack = attack or Attack()
-    f1 = macro_f1(*decided(torch.as_tensor(logits), torch.as_tensor(labels)))
-    model = model_leakage(logits, attribute, attack=attack, seed=seed)
-    at_f1 = curve.at(f1) if curve else dataset_leakage_at(labels, attribute, f1, attack=attack, seed=seed)
+    attack = dataclasses.replace(attack or Attack(), attacker="network")  # like with like
+    judged = slice(None) if parts is None else parts == 2
+    f1 = macro_f1(*decided(torch.as_tensor(logits)[judged], torch.as_tensor(labels)[judged]))
+    model = model_leakage(logits, attribute, attack=attack, seed=seed, labels=labels, parts=parts)
+    at_f1 = curve.at(f1) if curve else dataset_leakage_at(labels, attribute, f1, attack=attack, seed=seed, parts=parts)
     delta = model.value - at_f1.value
     half = Z95 * math.hypot(model.error, at_f1.error)
     return Amplification(delta, delta - half, delta + half, model, at_f1, f1)
 
 
 def dataset_leakage_at(
-    labels: Tensor, attribute: Tensor, f1: float, *, attack: Attack | None = None, seed: int = 0, spread: float = 0.03
+    labels: Tensor,
+    attribute: Tensor,
+    f1: float,
+    *,
+    attack: Attack | None = None,
+    seed: int = 0,
+    spread: float = 0.03,
+    parts: Tensor | None = None,
 ) -> Leakage:
     """lambda_D(F1): a line through the leakage of labels corrupted to F1 - spread, F1 and F1 + spread, read at F1."""
     if math.isnan(f1):
@@ -136,7 +155,7 @@ def dataset_leakage_at(
         raise UserError(f"F1 must lie in [0, 1], got {f1}")
     attack = attack or Attack()
     if f1 >= 1 - 1e-9:
-        return dataset_leakage(labels, attribute, attack=attack, seed=seed)
+        return dataset_leakage(labels, attribute, attack=attack, seed=seed, parts=parts)
     truth = label_matrix(labels)
     single = torch.as_tensor(labels).ndim == 1
     sets, reached = [], []
@@ -145,7 +164,7 @@ def dataset_leakage_at(
         corrupted = corrupt(truth, share, single, stream(seed, "corrupted", k))
         sets.append(corrupted)
         reached.append(macro_f1(corrupted, truth))
-    return _leak(sets, attribute, attack, seed, f1=reached, at=f1)
+    return _leak(sets, attribute, attack, seed, f1=reached, at=f1, labels=truth, parts=parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +203,8 @@ def dataset_leakage_curve(
     for k, wanted in enumerate(sorted({min(max(v, 0.0), 1.0) for v in f1})):
         share = corruption_share(truth, wanted, single, seed_of(seed, "corruption", k)) if wanted < 1 else 0.0
         corrupted = corrupt(truth, share, single, stream(seed, "corrupted", k))
-        points.append(_leak([corrupted], attribute, attack or Attack(), seed, f1=[macro_f1(corrupted, truth)]))
+        reached = macro_f1(corrupted, truth)
+        points.append(_leak([corrupted], attribute, attack or Attack(), seed, f1=[reached], labels=truth))
     if not points:
         raise UserError("a leakage curve needs at least one F1")
     return LeakageCurve(tuple(sorted(points, key=lambda p: p.f1)))
@@ -210,42 +230,115 @@ def corruption_share(truth: Tensor, f1: float, single: bool, seed: int) -> float
 
 
 def _leak(
-    sets: list[Tensor], attribute: Tensor, attack: Attack, seed: int, *, f1: list[float], at: float | None = None
+    sets: list[Tensor],
+    attribute: Tensor,
+    attack: Attack,
+    seed: int,
+    *,
+    f1: list[float],
+    at: float | None = None,
+    labels: Tensor | None = None,
+    parts: Tensor | None = None,
 ) -> Leakage:
     """Attack every set of inputs for all rounds; with several sets, read a line of leakage against F1 at `at`."""
     attribute = tensor_of(attribute, "bias values").long()
-    values, rows = _draws(attribute, len(sets[0]), attack.rounds, seed)
-    code = torch.full((int(attribute.max()) + 1,), -1)
-    code[values] = torch.arange(len(values))
-    parts: dict[str, list[tuple[Tensor, Tensor]]] = {"train": [], "val": [], "test": []}
-    for x in sets:
-        for split in rows:
-            for name, index in split.items():
-                parts[name].append((x[index], code[attribute[index]]))
-    stacked = {name: (torch.stack([a for a, _ in p]), torch.stack([b for _, b in p])) for name, p in parts.items()}
-    accuracy = attack_all(stacked, len(values), attack, seed)
-    if len(values) == 2:
+    values = values_of(attribute, len(sets[0]), parts)
+    code = torch.full((len(attribute),), -1)
+    for k, v in enumerate(values.tolist()):
+        code[attribute == v] = k
+    attack_set = _look_up if _fits_a_table(sets, attack) else _train
+    accuracy, variance, rounds = attack_set(sets, code, attack, seed, labels, parts)
+    folds = attack.protocol == "code" and len(values) == 2
+    if folds:
         accuracy = 0.5 + (accuracy - 0.5).abs()
-    pooled = sum(len(index) for index in rows[0].values())
     note = ""
     if at is not None and not min(f1) - 0.01 <= at <= max(f1) + 0.01:
         note = f"labels cannot be corrupted to F1 {at:.3f}; measured at {min(max(at, min(f1)), max(f1)):.3f}"
         at = min(max(at, min(f1)), max(f1))
-    value, error = _read(accuracy.view(len(sets), -1), torch.tensor(f1), at)
-    value = max(value, 0.5) if len(values) == 2 else value  # the line may run below one half, the accuracies cannot
-    shrunk = (min(max(value, 0.0), 1.0) * pooled + 1) / (pooled + 2)  # accuracy 1 still has a sampling error
-    error = math.hypot(error, math.sqrt(shrunk * (1 - shrunk) / pooled))
+    value, spread = _read(accuracy, torch.tensor(f1), at)
+    value = max(value, 0.5) if folds else value  # the line may run below one half, the folded accuracies cannot
+    error = math.hypot(spread, math.sqrt(variance)) if variance else _error(value, spread, rounds, len(values))
     return Leakage(
         value=value,
         low=max(0.0, value - Z95 * error),
         high=min(1.0, value + Z95 * error),
         f1=f1[0] if at is None else at,
-        rounds=tuple(accuracy.tolist()),
+        rounds=tuple(accuracy.flatten().tolist()),
         chance=1 / len(values),
-        n=pooled,
+        n=rounds.n,
         error=error,
         note=note,
+        attacker="table" if attack_set is _look_up else "network",
+        by_design=rounds.by_design,
     )
+
+
+def _fits_a_table(sets: list[Tensor], attack: Attack) -> bool:
+    """Whether a table of counts is the attacker: if asked for, or if there are few patterns and many rows of each."""
+    if attack.attacker != "auto" or attack.protocol == "code":
+        return attack.attacker == "table"
+    most = min(PATTERNS, len(sets[0]) // ROWS_PER_PATTERN)
+    return all(int(lookup.patterns(x).max()) < most for x in sets)
+
+
+def _train(
+    sets: list[Tensor], code: Tensor, attack: Attack, seed: int, labels: Tensor | None, parts: Tensor | None
+) -> tuple[Tensor, float | None, Rounds]:
+    """(sets, rounds) accuracies of networks."""
+    rounds = draw_rounds(code, attack.rounds, seed, labels=labels if attack.protocol == "paper" else None, parts=parts)
+    stacked = {}
+    for name in rounds.rows[0]:
+        index = [split[name] for split in rounds.rows]
+        stacked[name] = torch.stack([x[i] for x in sets for i in index]), torch.stack([code[i] for _ in sets for i in index])
+    accuracy = attack_all(stacked, int(code.max()) + 1, attack, seed)
+    return accuracy.view(len(sets), -1), None, rounds
+
+
+def _look_up(
+    sets: list[Tensor], code: Tensor, attack: Attack, seed: int, labels: Tensor | None, parts: Tensor | None
+) -> tuple[Tensor, float | None, Rounds]:
+    """(sets, 1) accuracies of tables of counts, their sampling variance, and no draws: every split counts."""
+    num_values = int(code.max()) + 1
+    by_design = False
+    if labels is not None and parts is None and attack.protocol == "paper":
+        by_design = is_balanced_by_design(F.one_hot(lookup.patterns(labels)), code)
+    accuracy, variance = [], 0.0
+    for x in sets:
+        pattern = lookup.patterns(x)
+        many = int(pattern.max()) + 1
+        if parts is None:
+            judged = lookup.table(pattern, code, many, num_values)
+            recalls = lookup.recalls(judged, judged) if by_design else lookup.held_out_recalls(judged)
+        else:
+            fitted, judged = (
+                lookup.table(pattern[rows], code[rows], many, num_values) for rows in ((parts == 0) | (parts == 1), parts == 2)
+            )
+            recalls = lookup.recalls(fitted, judged)
+        n = judged.sum(0).double()
+        shrunk = (recalls * n + 1) / (n + 2)
+        accuracy.append(recalls.mean().float())
+        variance += float((shrunk * (1 - shrunk) / n).sum()) / num_values**2 / len(sets)
+    rows = int(judged.sum(0).min()) * num_values
+    return torch.stack(accuracy)[:, None], variance, Rounds([], rows, rows, by_design)
+
+
+def _error(value: float, spread: float, rounds: Rounds, num_values: int) -> float:
+    """Standard error: of the rows that judge, and the spread over rounds; of the draws if labels balanced by hand tell nothing.
+
+    Blocks whose rows differ in their labels are balanced only on the whole, and keep their sampling error.
+    """
+    if rounds.by_design:
+        draws = sum(len(split["test"]) for split in rounds.rows)
+        drawn = math.sqrt(_binomial(value, draws) + rounds.unmatched * _binomial(value, rounds.judges))
+        if abs(value - 1 / num_values) < CLEAR * drawn:
+            return drawn
+    return math.hypot(spread, math.sqrt(_binomial(value, rounds.judges)))
+
+
+def _binomial(share: float, n: int) -> float:
+    """Variance of a share of n rows; a share of 1 still has an error."""
+    shrunk = (min(max(share, 0.0), 1.0) * n + 1) / (n + 2)
+    return shrunk * (1 - shrunk) / n
 
 
 def _read(accuracy: Tensor, f1: Tensor, at: float | None) -> tuple[float, float]:
@@ -261,117 +354,6 @@ def _read(accuracy: Tensor, f1: Tensor, at: float | None) -> tuple[float, float]
     spread = float(residual.square().sum() / max(len(y) - 2, 1))
     place = at - float(x.mean())
     return float(y.mean()) + slope * place, math.sqrt(spread * (1 / len(y) + place**2 / float(centre.square().sum())))
-
-
-def _draws(attribute: Tensor, n: int, rounds: int, seed: int) -> tuple[Tensor, list[dict[str, Tensor]]]:
-    """A balanced draw for every round: half to train on, a quarter for validation, a quarter for the test."""
-    if len(attribute) != n:
-        raise UserError(f"{n} rows but {len(attribute)} bias values")
-    known = attribute[attribute >= 0]
-    counts = known.bincount() if len(known) else torch.zeros(0, dtype=torch.long)
-    values = (counts > 0).nonzero().flatten()
-    if len(values) < 2:
-        raise UserError(f"leakage needs at least two values of the bias column, got {len(values)} in {n} rows")
-    smallest = int(counts[values].min())
-    if smallest < SMALLEST:
-        rare = int(values[counts[values].argmin()])
-        raise UserError(f"bias value {rare} has {smallest} rows, too few to balance; leakage needs at least {SMALLEST}")
-    ends = (smallest // 2, smallest // 2 + smallest // 4, smallest)
-    drawn = []
-    for k in range(rounds):
-        generator = stream(seed, "leakage", k)
-        picked = []
-        for v in values.tolist():
-            rows = (attribute == v).nonzero().flatten()
-            picked.append(rows[torch.randperm(len(rows), generator=generator)[:smallest]])
-        block = torch.stack(picked, 1)  # (smallest, values): any range of its rows is balanced
-        drawn.append(
-            {
-                "train": block[: ends[0]].flatten(),
-                "val": block[ends[0] : ends[1]].flatten(),
-                "test": block[ends[1] : ends[2]].flatten(),
-            }
-        )
-    return values, drawn
-
-
-def attack_all(data: dict[str, tuple[Tensor, Tensor]], num_values: int, attack: Attack, seed: int) -> Tensor:
-    """(R,) test accuracies of R attackers, each on its own rows: inputs (R, n, D), bias codes (R, n)."""
-    if not attack.together:
-        one_by_one = [
-            attack_some({k: (x[r : r + 1], a[r : r + 1]) for k, (x, a) in data.items()}, num_values, attack, seed, [r])
-            for r in range(len(data["train"][0]))
-        ]
-        return torch.cat(one_by_one)
-    return attack_some(data, num_values, attack, seed, list(range(len(data["train"][0]))))
-
-
-def attack_some(data: dict[str, tuple[Tensor, Tensor]], num_values: int, attack: Attack, seed: int, names: list[int]) -> Tensor:
-    """Train the attackers `names` together; random draws depend only on the name, not on the other attackers."""
-    x, a = data["train"]
-    rounds, n, width = x.shape
-    net = Attackers(width, num_values, attack, [stream(seed, "attacker", name) for name in names])
-    optimizer = torch.optim.Adam(net.parameters, lr=attack.lr, weight_decay=attack.weight_decay, fused=True)
-    batch = min(attack.batch, n)
-    per_epoch = n // batch
-    epochs = max(attack.epochs, -(-attack.min_steps // per_epoch))
-    orders = [stream(seed, "order", name) for name in names]
-    best, kept = torch.full((rounds,), -1.0), torch.zeros(rounds)
-    look = max(1, epochs // 100)  # epochs between validations
-    for epoch in range(epochs):
-        order = torch.stack([torch.randperm(n, generator=g) for g in orders])
-        for start in range(0, per_epoch * batch, batch):
-            rows = order[:, start : start + batch]
-            logits = net(torch.gather(x, 1, rows[:, :, None].expand(-1, -1, width)), training=True)
-            # The sum of the rounds' mean losses: every attacker minimises only its own.
-            loss = F.cross_entropy(logits.flatten(0, 1), torch.gather(a, 1, rows).flatten(), reduction="sum") / batch
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-        if (epoch + 1) % look == 0 or epoch + 1 == epochs:
-            with torch.no_grad():
-                right = (net(data["val"][0]).argmax(2) == data["val"][1]).float().mean(1)
-                better = right > best
-                if bool(better.any()):
-                    tested = (net(data["test"][0]).argmax(2) == data["test"][1]).float().mean(1)
-                    best, kept = torch.where(better, right, best), torch.where(better, tested, kept)
-    return kept
-
-
-class Attackers:
-    """R MLPs of the same shape, as one batched model."""
-
-    def __init__(self, width: int, outputs: int, attack: Attack, chance: list[torch.Generator]) -> None:
-        sizes = [width, *[attack.hidden] * attack.layers, outputs]
-        self.weights, self.biases, self.gains, self.shifts = [], [], [], []
-        self.means, self.variances = [], []
-        rounds = len(chance)
-        for inner, outer in itertools.pairwise(sizes):
-            bound = 1 / math.sqrt(inner)  # torch's default for a linear layer
-            draw = [(torch.rand(inner + 1, outer, generator=g) * 2 - 1) * bound for g in chance]
-            self.weights.append(torch.stack([d[:inner].T for d in draw]).requires_grad_())  # (R, outer, inner)
-            self.biases.append(torch.stack([d[inner:].T for d in draw]).requires_grad_())
-        for size in sizes[:-1]:
-            self.gains.append(torch.ones(rounds * size, requires_grad=True))
-            self.shifts.append(torch.zeros(rounds * size, requires_grad=True))
-            self.means.append(torch.zeros(rounds * size))
-            self.variances.append(torch.ones(rounds * size))
-        self.parameters = [*self.weights, *self.biases, *self.gains, *self.shifts]
-
-    def __call__(self, x: Tensor, training: bool = False) -> Tensor:
-        # Rows come last, (R, width, n): a feature's values are then contiguous for the normalisation, and nothing is copied.
-        h = self._normalise(x.transpose(1, 2).contiguous(), 0, training)
-        for k, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
-            h = torch.baddbmm(b, w, h)
-            if k + 1 < len(self.weights):
-                h = F.leaky_relu(self._normalise(h, k + 1, training), 0.01)
-        return h.transpose(1, 2)
-
-    def _normalise(self, h: Tensor, k: int, training: bool) -> Tensor:
-        """Batch normalisation of every attacker over its own rows; torch sees the features of one wide network."""
-        wide = h.reshape(1, -1, h.shape[2])
-        out = F.batch_norm(wide, self.means[k], self.variances[k], self.gains[k], self.shifts[k], training, 0.1, 1e-5)
-        return out.view_as(h)
 
 
 FUNCTIONS = (

@@ -125,6 +125,10 @@ def leakage_verdict(leak: dict[str, Any] | None) -> str:
 def leakage_notes(leak: dict[str, Any]) -> list[str]:
     """How one column's leakage was measured, where that matters."""
     notes = [leak["note"]] if leak.get("note") else []
+    if leak.get("protocol") == "code":
+        notes.append("accuracies folded about one half, as the released code does")
+    if leak.get("fit_on") == "train":
+        notes.append("attackers fitted on the model's training rows")
     if leak.get("alpha"):
         notes.append(
             f"attacked on {leak['rows']} rows; no label has one bias value over {leak['reached']:.3g} times as often as another"

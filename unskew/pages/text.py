@@ -125,13 +125,16 @@ def audit_table(found: Audit) -> str:
         lines.append(f"{r.name:24} {_short(r.bias):>7} %  {span:18} {_short(r.chance):>6} %  {r.verdict}")
     for c in found.columns:
         leak = c.leakage
-        shown = f"leakage {percent(leak.dataset)} (chance {percent(leak.chance)})" if leak else c.leakage_reason
+        interval = f" [{percent(leak.low)}, {percent(leak.high)}]" if leak else ""
+        shown = f"leakage {percent(leak.dataset)}{interval} (chance {percent(leak.chance)})" if leak else c.leakage_reason
+        if c.association is not None:
+            shown = f"share of the label {percent(c.association['share'])}, {shown}"
         lines.append(f"column {c.name}: {shown}")
     left = found.left_out
     lines += [f"left out: classes with fewer than five rows: {', '.join(left.classes)}"] if left.classes else []
     lines += [f"left out: {left.unreadable} rows whose file cannot be decoded"] if left.unreadable else []
     lines += [found.duplicates.sentence] if found.duplicates and found.duplicates.sets else []
-    lines += ["", "next:", *(f"  {step.command}    # {step.why}" for step in found.next)]
+    lines += ["", "next:", *(f"  {step.command}    # {step.why}" for step in found.next)] if found.next else []
     return "\n".join(lines)
 
 

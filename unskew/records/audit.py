@@ -41,6 +41,9 @@ class DatasetLeakage:
     high: float
     chance: float
     n: int
+    attacker: str = "network"  # or table: counts, in closed form
+    protocol: str = "paper"  # code: folded about one half
+    fit_on: str = "judged"  # train: fitted on the train split, judged on the test split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

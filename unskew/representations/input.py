@@ -26,6 +26,8 @@ def phrase(cfg: Config) -> str:
 
 
 def applies(data: DataSet, cfg: Config) -> str:
+    if not data.has_inputs:
+        return "there are no inputs"
     return "" if len(data.shape) == 1 else f"inputs of shape {data.shape} are not vectors"
 
 

@@ -292,7 +292,8 @@ def argument(name: str, value: Any) -> Any:
 def _toml_type(hint: Any) -> type:
     if any(dataclasses.is_dataclass(part) for part in typing.get_args(hint)):
         return dict
-    return list if typing.get_origin(hint) is tuple else typing.cast("type", hint)
+    kinds: dict[Any, type] = {tuple: list, typing.Literal: str}
+    return kinds.get(typing.get_origin(hint), typing.cast("type", hint))
 
 
 def _check_columns(suite: Suite) -> None:

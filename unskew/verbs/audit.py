@@ -7,7 +7,7 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import torch
@@ -25,11 +25,12 @@ from unskew.data.reading import DataConfig
 from unskew.data.sources import as_words, load
 from unskew.features import Spec, compute, spec, standard
 from unskew.measure.association import association
-from unskew.measure.leakage import SMALLEST, Attack, dataset_leakage
+from unskew.measure.leakage import Attack, dataset_leakage
 from unskew.measure.representation_bias import FOLDS, BiasEstimate, bias_of_labels
 from unskew.pages.audit import render_audit
 from unskew.parts.nuisance import simplest
 from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Finding, Gallery, LeftOut, Step, Table
+from unskew.stats.splits import PARTS
 
 GALLERY = 6  # pictures of each kind and class
 CLASSES_SHOWN = 12
@@ -45,6 +46,7 @@ def audit(
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     attack: Attack | None = None,
+    fit_on: Literal["judged", "train"] = "judged",
     command: str = "",
 ) -> Audit:
     """Rank every representation by how much of the label it gives away; write page, JSON and per-sample scores into `out`."""
@@ -54,9 +56,12 @@ def audit(
     if unused:
         raise UserError(f"setting {unused[0]!r}: an audit trains nothing; its settings begin with data., such as data.size=64")
     words = given["data"] | dict(given.own) | ({"bias": tuple(bias)} if bias else {})
-    data = load(source, **{"memory": MEMORY, **words}) if not isinstance(source, DataSet) else load(source, **words)
+    data = load(source, without_inputs=True, **({} if isinstance(source, DataSet) else {"memory": MEMORY}) | words)
     chosen, left = _choose(data, representations)
-    asked = _identity(data, chosen, seed)
+    if fit_on not in ("judged", "train"):
+        raise UserError(f"fit_on={fit_on}: must be one of judged, train")
+    parts = _parts(data) if fit_on == "train" and data.bias_names else None
+    asked = _identity(data, chosen, seed) | {"protocol": (attack or Attack()).protocol, "fit_on": fit_on}
     check_place(out, "an audit", ("audit.json", "scores.parquet"))
     done = _finished(out, asked, data)
     if done is not None:
@@ -81,7 +86,7 @@ def audit(
             verdict=verdict(findings, len(index)),
             rows=len(index),
             findings=findings,
-            columns=[_column(data, name, index, attack, seed) for name in data.bias_names],
+            columns=[_column(data, name, index, attack, seed, parts) for name in data.bias_names],
             left_out=LeftOut(classes=dropped, representations=left, unreadable=unreadable),
             gallery=gallery(data, index, estimates),
             next=_next(data, estimates),
@@ -105,7 +110,7 @@ def _finished(out: Path, asked: Mapping[str, Any], data: DataSet) -> Audit | Non
     if not path.is_file():
         return None
     there = json.loads(path.read_text(encoding="utf-8"))
-    known = there.get("identity", {})
+    known = {"protocol": "paper", "fit_on": "judged", **there.get("identity", {})}  # version 0.2 had no choice
     if known.get("fingerprint") == data.former:  # of version 0.1
         known = {**known, "fingerprint": data.fingerprint}
     claim(out, "audit", known, asked)
@@ -128,8 +133,11 @@ def _choose(data: DataSet, named: Sequence[str]) -> tuple[list[Spec], dict[str, 
             if one.missing(data):
                 raise UserError(f"representation {one.name!r} cannot be computed: {one.missing(data)}")
     chosen = list({one.key: one for one in chosen}.values())  # the same one named twice, or spelled in two ways, counts once
-    if not chosen:
-        raise UserError(f"no representation applies to {data.name}, whose inputs have shape {data.shape}")
+    if not chosen and (data.has_inputs or not data.bias_names):
+        inputs = (
+            f"whose inputs have shape {data.shape}" if data.has_inputs else "which has labels alone; name a column with --bias"
+        )
+        raise UserError(f"no representation applies to {data.name}, {inputs}")
     return chosen, left
 
 
@@ -191,7 +199,19 @@ def verdict(findings: Sequence[Finding], rows: int) -> str:
     return f"{top.name} gives the class away: {top.sentence} Is that part of what you want to recognise?{more}"
 
 
-def _column(data: DataSet, name: str, index: Tensor, attack: Attack | None, seed: int) -> ColumnFinding:
+def _parts(data: DataSet) -> Tensor:
+    """(N,) whether leakage attackers are fitted on a row (0), chosen on it (1) or judged on it (2); -1 for other splits."""
+    parts = torch.where(data.split < len(PARTS), data.split, -1)
+    train = data.rows("train")
+    if not data.has("val"):
+        parts[train[3::4]] = 1
+    data.rows("test")  # raises if there is none
+    return parts
+
+
+def _column(
+    data: DataSet, name: str, index: Tensor, attack: Attack | None, seed: int, parts: Tensor | None
+) -> ColumnFinding:  # fmt: skip
     """Association with the label and dataset leakage of one bias column, or the reasons why they cannot be measured."""
     column = data.bias[index, data.bias_index(name)]
     finding = ColumnFinding(
@@ -206,16 +226,23 @@ def _column(data: DataSet, name: str, index: Tensor, attack: Attack | None, seed
         known = column[column >= 0]
         if len(known) and int(known.bincount(minlength=1).max()) == len(known):
             raise UserError(f"bias column {name!r} has only one value")
-        progress.say(f"attacking {name} (five attackers, at least {SMALLEST} rows of every value)")
-        leak = dataset_leakage(data.y[index], column, attack=attack, seed=seed)
+        if parts is None:
+            leak = dataset_leakage(data.y[index], column, attack=attack, seed=seed)
+        else:
+            leak = dataset_leakage(data.y, data.bias[:, data.bias_index(name)], attack=attack, seed=seed, parts=parts)
     except UserError as error:
         return dataclasses.replace(finding, leakage_reason=str(error))
-    measured = DatasetLeakage(dataset=leak.value, low=leak.low, high=leak.high, chance=leak.chance, n=leak.n)
+    measured = DatasetLeakage(
+        dataset=leak.value, low=leak.low, high=leak.high, chance=leak.chance, n=leak.n,
+        attacker=leak.attacker, protocol=(attack or Attack()).protocol, fit_on="judged" if parts is None else "train",
+    )  # fmt: skip
     return dataclasses.replace(finding, leakage=measured)
 
 
 def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> Gallery:
     """For the leading shortcut: the rows of each class that it solves best, and those on which it misleads most."""
+    if not data.has_inputs:
+        return Gallery(name=estimates[0][0].name if estimates else "", reason="the table has no inputs")
     ranked = [pair for pair in estimates if not pair[0].content] or list(estimates)
     one, e = simplest([(pair[1].bias, pair[1].width, pair) for pair in ranked])
     if len(data.shape) != 3 or data.multi_label:
@@ -230,7 +257,9 @@ def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEs
 
 
 def _next(data: DataSet, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> list[Step]:
-    """Commands to run next."""
+    """Commands to run next; none for a table without inputs, which nothing can be trained on."""
+    if not data.has_inputs:
+        return []
     source = as_words(data)
     train = f"unskew train {source} --method erm --out run"
     steps = [Step(why="train plainly and see whether the model takes the shortcut", command=train)]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import torch
@@ -36,6 +36,7 @@ def evaluate(
     noise: Sequence[float] = (),
     alpha: float = 0.0,
     rba: float = 0.0,
+    fit_on: Literal["judged", "train"] = "judged",
     corruptions: Sequence[str] = (),
     textures: str = "",
     temporal: bool = False,
@@ -43,7 +44,8 @@ def evaluate(
 ) -> Evaluation:
     """One forward pass over a split; predictions and metrics go into the run's folder. Earlier answers are kept."""
     asked = _asked(
-        leakage=leakage, attack=attack, noise=tuple(noise), alpha=alpha, rba=rba, corruptions=tuple(corruptions),
+        leakage=leakage, attack=attack, noise=tuple(noise), alpha=alpha, rba=rba, fit_on=fit_on,
+        corruptions=tuple(corruptions),
         textures=textures, temporal=temporal, shared_classes=shared_classes,
     )  # fmt: skip
     run = run if isinstance(run, Run) else Run(Path(run))

@@ -8,6 +8,7 @@ from PIL import Image
 
 import unskew as package
 from unskew.core.errors import UserError
+from unskew.data import load
 
 N = 60
 ROWS = {
@@ -76,8 +77,8 @@ def test_a_pair_with_several_labels_and_pairs_that_do_not_fit():
 def test_frames_that_cannot_be_a_source():
     with pytest.raises(UserError, match="no rows"):
         package.load(pl.DataFrame({"a": [], "label": []}))
-    with pytest.raises(UserError, match="no column of numbers"):
-        package.load(pl.DataFrame({"label": ["a", "b"], "word": ["x", "y"]}))
+    with pytest.raises(UserError, match=r"the frame: no path column; .* can only be audited"):
+        load(pl.DataFrame({"label": ["a", "b"], "word": ["x", "y"]}))
     with pytest.raises(UserError, match="no label column"):
         package.load(pl.DataFrame({"a": [1.0, 2.0]}))
     with pytest.raises(UserError, match="a source must be a name, a path, a pandas or polars frame"):

@@ -13,7 +13,7 @@ from unskew.data.dataset import DataSet, Memory
 from unskew.data.duplicates import of_pixels
 from unskew.data.readers import columns
 from unskew.data.readers.arrays import as_inputs, label_matrix
-from unskew.data.readers.table import PATH_NAMES, from_rows_of_files
+from unskew.data.readers.table import PATH_NAMES, from_labels, from_rows_of_files
 from unskew.data.readers.torch import from_rows
 from unskew.data.reading import DataConfig
 from unskew.data.splitting import settle
@@ -25,7 +25,10 @@ def is_frame(source: Any) -> bool:
 
 
 def from_frame(source: Any, cfg: DataConfig) -> DataSet:
-    """Rows of a frame: the files in a path column, or else the numbers in all columns except label, bias and split."""
+    """Rows of a frame: the files in a path column, or else the numbers in all columns except label, bias and split.
+
+    Without either, labels and attributes alone.
+    """
     frame = source if isinstance(source, pl.DataFrame) else _from_pandas(source)
     if not len(frame):
         raise UserError("the frame has no rows")
@@ -36,10 +39,7 @@ def from_frame(source: Any, cfg: DataConfig) -> DataSet:
     used = {*labels, *cfg.bias, cfg.split or "split", cfg.group, cfg.order}
     numbers = [n for n in frame.columns if n not in used and (frame[n].dtype.is_numeric() or frame[n].dtype == pl.Boolean)]
     if not numbers:
-        raise UserError(
-            f"the frame has no path column ({', '.join(PATH_NAMES)}) and no column of numbers besides label and bias; "
-            f"it has {', '.join(frame.columns)}"
-        )
+        return from_labels(frame, "frame", "the frame", "", cfg)
     x = as_inputs(frame.select(pl.col(numbers).cast(pl.Float64)).to_numpy(), "the frame's numbers")
     return from_rows(x, frame, "frame", "", cfg)
 

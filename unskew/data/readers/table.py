@@ -1,15 +1,16 @@
-"""A CSV, JSONL or Parquet table with a path column; paths are relative to the table's folder."""
+"""A CSV, JSONL or Parquet table; paths are relative to the table's folder. Without a path column it holds labels and attributes."""
 
 from pathlib import Path
 
 import polars as pl
 
 from unskew.core.errors import UserError
-from unskew.data.dataset import DataSet
+from unskew.data.dataset import DataSet, NoInputs
 from unskew.data.readers import columns as _columns
 from unskew.data.readers.clips import clip_set
 from unskew.data.readers.images import as_built, image_set
 from unskew.data.reading import DataConfig
+from unskew.data.splitting import settle
 
 PATH_NAMES = ("file_name", "img_filename", "filename", "path")
 
@@ -19,14 +20,29 @@ def from_table(path: Path, cfg: DataConfig) -> DataSet:
     frame = read_frame(path)
     if not len(frame):
         raise UserError(f"{path}: the table has no rows")
+    if not any(name in frame.columns for name in PATH_NAMES):
+        return from_labels(frame, path.name, str(path), str(path), cfg)
     return from_rows_of_files(frame, path.parent, str(path), str(path), as_built(path.parent, cfg))
+
+
+def from_labels(frame: pl.DataFrame, name: str, where: str, source: str, cfg: DataConfig) -> DataSet:
+    """Rows without inputs: labels, bias columns and other columns."""
+    y, classes = _columns.labels(frame, cfg, where)
+    bias, values = _columns.biases(frame, cfg.bias, where)
+    split, splits = _columns.splits(frame, cfg, where)
+    settled = settle(y, split, cfg, where, columns=frame)
+    why = f"{where}: no path column; it needs one of {', '.join(PATH_NAMES)}, and has {', '.join(frame.columns)}"
+    used = {*cfg.label, cfg.split}  # a label under another name must not pass for a nuisance
+    return DataSet(
+        name=name, inputs=NoInputs(f"{why}; without inputs a table can only be audited"), y=y, classes=classes,
+        splits=splits, bias=bias, bias_names=cfg.bias, bias_values=values, source=source,
+        columns=frame.select([n for n in frame.columns if n not in used]), **settled.fields(),
+    )  # fmt: skip
 
 
 def from_rows_of_files(frame: pl.DataFrame, root: Path, where: str, source: str, cfg: DataConfig) -> DataSet:
     """Rows whose inputs are files, named in a path column relative to `root`."""
-    name = next((n for n in PATH_NAMES if n in frame.columns), None)
-    if name is None:
-        raise UserError(f"{where}: no path column; it needs one of {', '.join(PATH_NAMES)}, and has {', '.join(frame.columns)}")
+    name = next(n for n in PATH_NAMES if n in frame.columns)
     y, classes = _columns.labels(frame, cfg, where)
     bias, values = _columns.biases(frame, cfg.bias, where)
     split, splits = _columns.splits(frame, cfg, where)
