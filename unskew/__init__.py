@@ -122,6 +122,7 @@ def repair(
     out: "str | Path" = "weights.parquet",
     how: str = "parquet",
     copy: bool = False,
+    force: bool = False,
     measure: Sequence[str] = (),
     splits: Sequence[str] = (),
     model: str = "",
@@ -138,6 +139,7 @@ def repair(
         out: the table (.parquet or .csv), or the folder.
         how: parquet, csv, or folder: the kept images in class folders, for any other tool.
         copy: with `how="folder"`, copies instead of links.
+        force: writes the result even if the guards refuse it.
         measure: representations to measure before and after; those that the repair works on if none is named.
         splits: whose rows are judged; the repair's own choice if none is named.
         model: network of a repair that trains one.
@@ -157,7 +159,7 @@ def repair(
     from unskew.verbs.repair import repair as verb
 
     return verb(
-        source, method, out=out, how=how, copy=copy, measure=measure, splits=splits, model=model, seed=seed, device=device,
+        source, method, out=out, how=how, copy=copy, force=force, measure=measure, splits=splits, model=model, seed=seed, device=device,
         settings=settings, command=command,
     )  # fmt: skip
 
@@ -172,6 +174,7 @@ def train(
     seed: int = 0,
     device: str = "auto",
     settings: Mapping[str, Any] | None = None,
+    force: bool = False,
     command: str = "",
 ) -> "Run":
     """Train a method, of one stage or several, into a run folder.
@@ -188,6 +191,7 @@ def train(
         device: auto, cpu, cuda, cuda:0 or mps.
         settings: such as `{"train.epochs": 10, "optim.lr": 0.01, "q": 0.7}`; `unskew list settings` has them all, the method's own
             are on its card.
+        force: uses the weights of a repair even if the guards refuse them.
         command: what the run records as the command that made it.
 
     Returns:
@@ -200,7 +204,16 @@ def train(
     from unskew.verbs.train import train as verb
 
     return verb(
-        source, method, model=model, out=out, weights=weights, seed=seed, device=device, settings=settings, command=command
+        source,
+        method,
+        model=model,
+        out=out,
+        weights=weights,
+        seed=seed,
+        device=device,
+        settings=settings,
+        force=force,
+        command=command,
     )
 
 

@@ -28,6 +28,7 @@ def repair(
     bias: Bias = None,
     split: Split = "",
     group: Group = "",
+    force: Annotated[bool, typer.Option("--force", help="Use a repair's weights even if the guards refuse them.")] = False,
     seed: Seed = 0,
     device: Device = "auto",
     json: Json = False,
@@ -40,6 +41,6 @@ def repair(
     values = config.words(settings or []) | columns(label, bias, split, group)
     result = verb(
         source, method, out=out, how=how, copy=copy, measure=measure or [], splits=[s for s in splits.split(",") if s],
-        model=model, seed=seed, device=device, settings=values, command=command(),
+        model=model, seed=seed, device=device, force=force, settings=values, command=command(),
     )  # fmt: skip
     show({"out": str(result.path), **result.json()}, json, repair_table(result))

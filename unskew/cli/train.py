@@ -29,6 +29,7 @@ def train(
     bias: Bias = None,
     split: Split = "",
     group: Group = "",
+    force: Annotated[bool, typer.Option("--force", help="Use a repair's weights even if the guards refuse them.")] = False,
     seed: Seed = 0,
     device: Device = "auto",
     json: Json = False,
@@ -44,7 +45,7 @@ def train(
     asked = read_recipe(recipe, out, seed, device, words, command()) if recipe else None
     run = verb(
         source or (asked.source if asked else ""), method or (asked.method if asked else "erm"),
-        model=model or (asked.model if asked else ""), out=out, weights=weights, seed=seed, device=device,
+        model=model or (asked.model if asked else ""), out=out, weights=weights, seed=seed, device=device, force=force,
         settings=asked.settings if asked else words, command=command(),
     )  # fmt: skip
     show({"run": str(run.path), **run.outcome}, json, f"{run.path}: done. Next: unskew evaluate {shlex.quote(str(run.path))}")

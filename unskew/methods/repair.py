@@ -7,8 +7,9 @@ r"""REPAIR, then training: rows are kept by weights that make the shortcut hard 
 The reader theta is linear on a representation, `phi` or what an audit finds first: the repair `repair` writes OUT-weights.parquet.
 With `reader=network` it is a whole network on the images: the method `repair_game`, trained into OUT-game (or the run named by
 `game`), gives the weights of the rows. Either way rows are kept by `strategy` (threshold, rank, class_rank, sample, uniform: -T,
--R, -PR, -S and the control) and `erm` trains on them into OUT. With `strategy=weights` no row is lost: batches are drawn from all rows with
-probability in proportion to their weights, which is `sample` drawn anew for every batch.
+-R, -PR, -S and the control) and `erm` trains on them into OUT, for as many steps as on all rows. With `strategy=weights` (default) no
+row is lost: batches are drawn from all rows with probability in proportion to their weights, which is `sample` drawn anew for every
+batch.
 
 Each time a row is drawn, its weight changes by about lr_weights / batch times its loss. REPAIR's schedule, 200 epochs at 10 with
 batches of 128, is often longer than the training of a network; `lr_weights=none` compensates, so that weights change as much:
@@ -39,6 +40,7 @@ class Config:
     strategy: Literal["threshold", "rank", "class_rank", "sample", "uniform", "weights"] = "weights"  # which rows to keep or draw
     reader: Literal["linear", "network"] = "linear"  # who plays against the weights: a linear reader of phi, or a whole network
     phi: tuple[str, ...] = ()  # representations for the linear reader; empty: what an audit finds first
+    scale: Literal["unit", "none"] = "unit"  # features of the linear reader: standardised, or as they are
     game: str = ""  # a finished run of repair_game
     keep: float = 0.5  # share of the rows, for rank, class_rank and uniform
     lr_weights: float | None = None  # learning rate of the weights; none: as above, or with phi the repair's default
@@ -65,7 +67,7 @@ def train(stage: Stage, cfg: Config) -> Run:
         raise UserError("repair: strategy=weights draws rows by their weights; leave out train.weights")
     if cfg.reader == "linear":
         game = {k: v for k, v in {"lr_weights": cfg.lr_weights, "epochs": cfg.epochs}.items() if v is not None}
-        given = {"phi": ",".join(cfg.phi), "strategy": cfg.strategy, "keep": cfg.keep, **game}
+        given = {"phi": ",".join(cfg.phi), "strategy": cfg.strategy, "keep": cfg.keep, "scale": cfg.scale, **game}
         return stage.run(stage.out, "erm", drawn, weights=stage.repair(stage.beside("weights.parquet"), "repair", given))
     rows = data.rows("train")
     if cfg.game:

@@ -131,7 +131,7 @@ def _runs(
                 method=str(own.get("method", name)), model=str(own.get("model", entry.get("model", ""))),
                 settings={k: v if "{shared." in v else _filled(suite, v, values, name) for k, v in settings.items()},
                 needs=needs, shared=kind == "shared", judging=judging, split=suite.table.get("split", "test"),
-                read_from=own.get("read_from", ""),
+                read_from=own.get("read_from", ""), force=bool(suite.table.get("force", False)),
             )  # fmt: skip
             if kind == "shared":
                 paths[name] = tag

@@ -8,6 +8,7 @@ columns = { aligned = "major acc %" }      # a figure of evaluate's JSON = its n
                                            # `kept.clean_aligned`: training rows left, by true or wrong label and by their bias
 baseline = "erm"                           # costs are ratios to the cost of this method
 split = "test"                             # the split to judge
+force = true                               # use the tables of repairs that the guards refuse
 evaluate = { temporal = true }             # more questions to evaluate: leakage (attack), temporal, textures, on, shared_classes
 
 [settings]                                 # of every run, as on the command line
@@ -40,11 +41,11 @@ from unskew.records import AVERAGES
 
 HERE = Path(__file__).parent
 TOP = {
-    *("title", "published", "seeds", "columns", "baseline", "split", "leakage", "evaluate"),
+    *("title", "force", "published", "seeds", "columns", "baseline", "split", "leakage", "evaluate"),
     *("settings", "scale", "data", "shared", "method"),
 }
 TYPES: dict[str, tuple[type, ...]] = {
-    "title": (str,), "published": (str,), "seeds": (int,), "columns": (dict,), "baseline": (str,), "settings": (dict,),
+    "title": (str,), "force": (bool,), "published": (str,), "seeds": (int,), "columns": (dict,), "baseline": (str,), "settings": (dict,),
     "scale": (dict,), "data": (dict,), "shared": (dict,), "method": (dict,), "split": (str,), "leakage": (bool,),
     "evaluate": (dict,), "vars": (dict,), "only": (list,), "source": (str,), "at": (dict,), "model": (str,), "published_at": (str,),
     "read_from": (str,),
@@ -84,6 +85,7 @@ class Task:
     judging: dict[str, Any] = dataclasses.field(default_factory=dict)  # what to ask of evaluate besides accuracy
     split: str = "test"  # the split to judge
     read_from: str = ""  # the part of evaluate's answer whose figures are reported
+    force: bool = False  # use the tables of repairs that the guards refuse
 
     def json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)

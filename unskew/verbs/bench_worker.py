@@ -39,7 +39,7 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
     else:
         from unskew.verbs.train import train
 
-        outcome = train(task["source"], task["method"], settings=settings, **asked)
+        outcome = train(task["source"], task["method"], settings=settings, force=task.get("force", False), **asked)
         folder, parts = outcome.path, list(place.parent.glob("*/done.json"))
     outcomes = [Run(p.parent).outcome for p in parts]
     # For an interrupted run, this clock covers only the last part, and its trainings know only their own time, not the time
