@@ -76,6 +76,7 @@ def audit(
     bias: Sequence[str] = (),
     representations: Sequence[str] = (),
     out: "str | Path" = "audit",
+    trial: bool = True,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     attack: "Attack | None" = None,
@@ -92,6 +93,7 @@ def audit(
         representations: only these, such as `["color:kind=mean", "texture"]`; all that apply if none is named (see
             `unskew list representations`).
         out: folder for audit.html, audit.json and scores.parquet.
+        trial: tries a remedy on features before advising one.
         seed: of every random stream.
         settings: how the source is read, such as `{"data.size": 64}`.
         attack: how leakage attackers are trained; their defaults if not given.
@@ -110,7 +112,7 @@ def audit(
     from unskew.verbs.audit import audit as verb
 
     return verb(
-        source, bias=bias, representations=representations, out=out, seed=seed, settings=settings, attack=attack,
+        source, bias=bias, representations=representations, out=out, trial=trial, seed=seed, settings=settings, attack=attack,
         fit_on=fit_on, command=command,
     )  # fmt: skip
 

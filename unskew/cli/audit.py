@@ -35,6 +35,7 @@ def audit(
     bias: Bias = None,
     split: Split = "",
     group: Group = "",
+    trial: Annotated[bool, typer.Option("--trial/--no-trial", help="Try a remedy on features before advising one.")] = True,
     protocol: Protocol = "paper",
     fit_on: FitOn = "judged",
     seed: Seed = 0,
@@ -49,6 +50,6 @@ def audit(
     named = [name for text in bias or [] for name in text.split(",")]
     result = verb(
         source, bias=named, representations=representation or [], out=out, seed=seed, settings=values,
-        attack=attack_by(protocol), fit_on=fit_on, command=command(),
+        trial=trial, attack=attack_by(protocol), fit_on=fit_on, command=command(),
     )  # fmt: skip
     show({"page": str(result.page), **result.json()}, json, f"{audit_table(result)}\n\npage: {result.page.resolve()}")

@@ -23,6 +23,7 @@ class DataConfig:
     max_bad: float = 0.01  # share of images that may fail to decode
     holdout: float = 0.1  # share of the training rows for a val or test split that the source lacks; 0: none is carved
     duplicates: bool = True  # look for near-duplicate images, and keep them on one side of splits that are carved
+    most: int = 0  # training rows to use at most, drawn at random; 0: all
     noise: float = 0.0  # share of train and val labels flipped to another class
     augment: str = "none"  # random changes of training inputs: none, light, flip, crop-flip, pgd
     keep: str = ""  # table from unskew repair: rows it gives weight 0 are left out of training
@@ -38,8 +39,8 @@ class DataConfig:
         for name in ("max_bad", "holdout"):
             if not 0 <= getattr(self, name) <= 0.5:
                 raise UserError(f"data.{name}={getattr(self, name)}: must lie in [0, 0.5]")
-        if self.size < 0 or self.workers < 0 or self.memory < 0 or self.frames < 0:
-            raise UserError("data.size, data.workers, data.memory and data.frames must not be negative")
+        if min(self.size, self.workers, self.memory, self.frames, self.most) < 0:
+            raise UserError("data.size, data.workers, data.memory, data.frames and data.most must not be negative")
         if len(self.boxes) != 4 or self.blur <= 0:
             raise UserError("data.boxes must name four columns (x0,y0,x1,y1), and data.blur must be above 0")
         if not 0 <= self.noise < 1:

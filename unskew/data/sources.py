@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from unskew.core import config, registry
 from unskew.core.errors import UserError, suggest
+from unskew.core.rng import stream
 from unskew.data.dataset import DataSet, Memory, NoInputs
 from unskew.data.hide import hiding
 from unskew.data.noise import with_noise
@@ -84,6 +87,7 @@ def load(source: Any, cfg: DataConfig | None = None, *, without_inputs: bool = F
     if not isinstance(source, DataSet):
         data = dataclasses.replace(data, reading=cfg)
     data = with_noise(data, cfg.noise, cfg.seed)
+    data = at_most(data, cfg.most, cfg.seed) if cfg.most else data
     return only_kept(data, cfg.keep) if cfg.keep else data
 
 
@@ -111,6 +115,19 @@ def _read(source: Any, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
         f"a source must be a name, a path, a pandas or polars frame, a pair (X, y) or a torch Dataset with a length, "
         f"got {type(source).__name__}"
     )
+
+
+def at_most(data: DataSet, most: int, seed: int) -> DataSet:
+    """Move all but `most` training rows, and a fifth as many of val, drawn at random, to a split `unused`."""
+    split, splits = data.split.clone(), (*data.splits, "unused")
+    for name, limit in (("train", most), ("val", max(1, most // 5))):
+        rows = data.rows(name) if data.has(name) else data.split[:0]
+        order = torch.randperm(len(rows), generator=stream(seed, "most", name))
+        split[rows[order[limit:]]] = len(splits) - 1
+    if bool((split == data.split).all()):
+        return data
+    note = f"data.most={most}: {int((split == len(splits) - 1).sum())} rows of train and val left unused, drawn at random"
+    return data.derived(f"most {most} {seed}", split=split, splits=splits, notes=(*data.notes, note))
 
 
 def only_kept(data: DataSet, path: str) -> DataSet:

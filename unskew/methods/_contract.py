@@ -130,6 +130,16 @@ class Budget(Protocol):
     def weights(self) -> str: ...
 
 
+@dataclass(frozen=True)
+class Advice:
+    """A method that a trial supports, or erm, with the reason."""
+
+    method: str
+    settings: Mapping[str, Any]
+    reason: str
+    why: Mapping[str, Any]  # the trial's figures
+
+
 class Stage(Protocol):
     """Passed to a plan: the request, and the verbs it may use. A plan imports no verb."""
 
@@ -157,6 +167,14 @@ class Stage(Protocol):
 
     def run(self, place: Path, method: str, settings: Mapping[str, Any] | None = None, weights: Table | None = None) -> Run:
         """Train one part of the method into the folder `place`."""
+        ...
+
+    def train(self, place: Path, method: str, settings: Mapping[str, Any]) -> Run:
+        """Train a whole method, of one stage or several, into the folder `place`."""
+        ...
+
+    def advice(self) -> Advice:
+        """The method that a quick trial on the training rows supports."""
         ...
 
     def repair(self, place: Path, name: str, settings: Mapping[str, Any]) -> Table:

@@ -134,6 +134,11 @@ def audit_table(found: Audit) -> str:
     lines += [f"left out: classes with fewer than five rows: {', '.join(left.classes)}"] if left.classes else []
     lines += [f"left out: {left.unreadable} rows whose file cannot be decoded"] if left.unreadable else []
     lines += [found.duplicates.sentence] if found.duplicates and found.duplicates.sets else []
+    if found.trial is not None:
+        lines += [
+            "",
+            f"trial: {'a remedy is supported' if found.trial['supports'] else 'no remedy is advised'}: {found.trial['reason']}",
+        ]
     lines += ["", "next:", *(f"  {step.command}    # {step.why}" for step in found.next)] if found.next else []
     return "\n".join(lines)
 

@@ -18,10 +18,10 @@ from unskew.stats.independence import independence_weights
 from unskew.stats.readers import biased_logits, class_balanced, held_out_logits, with_constant
 
 EXPLAINS = 0.7  # area under the curve from which a representation counts as the reason for the errors
-NEARLY = 0.05  # representations that explain nearly as much are read together
+NEARLY = 0.15  # representations that explain nearly as much are read together
 DECAYS = (1e-1, 1e-2)  # of the readers
 REFERENCE = 3.0  # weight decay of the reference layer: simple enough to live on the shortcut
-SIMPLE = 1e-1  # weight decay of the biased reader
+SIMPLE = 3e-2  # weight decay of the biased reader
 SEEDS = 3  # ways to cut the rows into folds, averaged
 
 

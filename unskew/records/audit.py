@@ -140,6 +140,7 @@ class Audit:
     scores: Table
     page: Path
     duplicates: Duplicates | None = None  # None: not looked for, as rows are not images or too many
+    trial: Mapping[str, Any] | None = None  # what a trial of balancing gained and lost; None: nothing could be tried
 
     def json(self) -> dict[str, Any]:
         """The content of audit.json, and what the command prints with --json."""
@@ -151,6 +152,7 @@ class Audit:
             "representations": [dataclasses.asdict(finding) for finding in self.findings],
             "columns": [column.json() for column in self.columns],
             "duplicates": None if self.duplicates is None else dataclasses.asdict(self.duplicates),
+            "trial": None if self.trial is None else dict(self.trial),
             "gallery": self.gallery.json(),
             "next": [dataclasses.asdict(step) for step in self.next],
             "command": self.command,
@@ -170,6 +172,7 @@ class Audit:
             findings=[Finding(**r) for r in found["representations"]], columns=[ColumnFinding(**c) for c in columns],
             gallery=Gallery(**gallery, classes=shown), next=[Step(**s) for s in found["next"]],
             duplicates=Duplicates(**found["duplicates"]) if found.get("duplicates") else None,  # audits of version 0.2 have none
+            trial=found.get("trial"),
         )  # fmt: skip
 
     def _repr_html_(self) -> str:

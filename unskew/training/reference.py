@@ -6,15 +6,19 @@ from typing import Any
 
 import polars as pl
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from unskew.core.errors import UserError
+from unskew.core.rng import stream
 from unskew.data.dataset import DataSet
-from unskew.methods._contract import method_class
+from unskew.data.loader import rows_in_order
+from unskew.methods._contract import Advice, method_class
 from unskew.models._contract import maker
 from unskew.parts.opinion import reference_logits
+from unskew.parts.trial import MOST, Trial, trial
 from unskew.records import Table
-from unskew.stats.readers import spread_folds
+from unskew.stats.readers import FOLDS, spread_folds
 from unskew.training.defaults import choose
 from unskew.training.finished import trained_method
 from unskew.training.frozen import is_frozen, with_features
@@ -83,3 +87,49 @@ def reference(
 def _enough(rows: int, batch: int = 128, passes: int = 20) -> int:
     """Steps after which a small set has been seen often enough: longer training learns the rows by heart."""
     return max(20, passes * rows // batch)
+
+
+def trial_features(data: DataSet, rows: Tensor, workers: int) -> tuple[Tensor, Tensor]:
+    """(ids, standardised features) for a quick trial: those of the default training, or the pixels of small images and clips."""
+    found = linear_features(data, rows, workers)
+    if found is not None:
+        return found
+    index, parts = [], []
+    for ids, x in rows_in_order(data, rows, 512, workers=workers):
+        index.append(ids)
+        flat = x.flatten(0, 1) if x.ndim == 5 else x
+        side = min(16 if x.ndim == 4 else 8, *x.shape[-2:])
+        parts.append(F.adaptive_avg_pool2d(flat, side).reshape(len(ids), -1))
+    pixels = torch.cat(parts)
+    return torch.cat(index), (pixels - pixels.mean(0)) / pixels.std(0).clamp(min=1e-3)
+
+
+def quick_trial(data: DataSet, rows: Tensor, seed: int, workers: int) -> Trial | None:
+    """A trial on at most MOST rows, each class in its share; None where there is nothing to try."""
+    if data.multi_label or not data.has_inputs:
+        return None
+    y = data.y[rows]
+    common = y.bincount(minlength=len(data.classes)) >= 2 * FOLDS
+    rows = rows[common[y]]
+    if int(common.sum()) < len(data.classes) or not len(rows):
+        return None  # a class of a few rows leaves nothing to hold out
+    some = rows[torch.randperm(len(rows), generator=stream(seed, "trial"))[:MOST]].sort().values
+    index, features = trial_features(data, some, workers)
+    return trial(data, index, features, seed=seed, workers=workers)
+
+
+def advice(data: DataSet, tried: Trial | None) -> Advice:
+    """The method that a trial supports, with its settings; erm if it supports none."""
+    if tried is None:
+        return Advice("erm", {}, "there is nothing to try on this data", {})
+    if not tried.supports:
+        return Advice("erm", {}, tried.reason, tried.json())
+    if linear_default(data):
+        return Advice("last_layer", {"weights": "opinion"}, tried.reason, tried.json())
+    return Advice("independence", {}, tried.reason, tried.json())
+
+
+def linear_default(data: DataSet) -> bool:
+    """Whether the default training of this data learns only a linear layer, or could: photographs and vectors."""
+    erm = method_class("erm")
+    return len(data.shape) == 1 or choose(data, erm, erm.Config(), "auto", 0, weighted=True).model == "frozen"

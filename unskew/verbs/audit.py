@@ -29,8 +29,10 @@ from unskew.measure.leakage import Attack, dataset_leakage
 from unskew.measure.representation_bias import FOLDS, BiasEstimate, bias_of_labels
 from unskew.pages.audit import render_audit
 from unskew.parts.nuisance import simplest
+from unskew.parts.trial import Trial
 from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Finding, Gallery, LeftOut, Step, Table
 from unskew.stats.splits import PARTS
+from unskew.training.reference import advice, quick_trial
 
 GALLERY = 6  # pictures of each kind and class
 CLASSES_SHOWN = 12
@@ -45,6 +47,7 @@ def audit(
     out: str | Path = "audit",
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
+    trial: bool = True,
     attack: Attack | None = None,
     fit_on: Literal["judged", "train"] = "judged",
     command: str = "",
@@ -61,7 +64,7 @@ def audit(
     if fit_on not in ("judged", "train"):
         raise UserError(f"fit_on={fit_on}: must be one of judged, train")
     parts = _parts(data) if fit_on == "train" and data.bias_names else None
-    asked = _identity(data, chosen, seed) | {"protocol": (attack or Attack()).protocol, "fit_on": fit_on}
+    asked = _identity(data, chosen, seed) | {"trial": trial, "protocol": (attack or Attack()).protocol, "fit_on": fit_on}
     check_place(out, "an audit", ("audit.json", "scores.parquet"))
     done = _finished(out, asked, data)
     if done is not None:
@@ -82,6 +85,7 @@ def audit(
         estimates.sort(key=lambda pair: -pair[1].bias)
         findings = [describe(one, e, data) for one, e in estimates]
         twins = of_data(data)
+        tried = _trial(data, index, seed, words.get("workers", DataConfig().workers)) if trial else None
         result = Audit(
             verdict=verdict(findings, len(index)),
             rows=len(index),
@@ -89,7 +93,8 @@ def audit(
             columns=[_column(data, name, index, attack, seed, parts) for name in data.bias_names],
             left_out=LeftOut(classes=dropped, representations=left, unreadable=unreadable),
             gallery=gallery(data, index, estimates),
-            next=_next(data, estimates),
+            next=_next(data, tried),
+            trial=None if tried is None else tried.json(),
             seed=seed,
             command=command,
             data=plain(data.describe()),
@@ -113,6 +118,7 @@ def _finished(out: Path, asked: Mapping[str, Any], data: DataSet) -> Audit | Non
     known = {"protocol": "paper", "fit_on": "judged", **there.get("identity", {})}  # version 0.2 had no choice
     if known.get("fingerprint") == data.former:  # of version 0.1
         known = {**known, "fingerprint": data.fingerprint}
+    known = {"trial": asked["trial"], **known}  # audits of version 0.2 had none
     claim(out, "audit", known, asked)
     progress.say(f"{out} is already finished; nothing to do")
     return Audit.of_json(there, Table.read(out / "scores.parquet"), out / "audit.html")
@@ -256,26 +262,31 @@ def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEs
     return Gallery(name=one.name, phrase=one.phrase, classes=shown)
 
 
-def _next(data: DataSet, estimates: Sequence[tuple[Spec, BiasEstimate]]) -> list[Step]:
-    """Commands to run next; none for a table without inputs, which nothing can be trained on."""
+def _trial(data: DataSet, index: Tensor, seed: int, workers: int) -> Trial | None:
+    """The quick trial on the audited training rows."""
+    rows = index[torch.isin(index, data.rows("train"))] if data.has("train") else index
+    return quick_trial(data, rows, seed, workers) if len(rows) else None
+
+
+def _next(data: DataSet, tried: Trial | None) -> list[Step]:
+    """Commands to run next. A remedy is named only if the trial supports it."""
     if not data.has_inputs:
         return []
     source = as_words(data)
-    train = f"unskew train {source} --method erm --out run"
-    steps = [Step(why="train plainly and see whether the model takes the shortcut", command=train)]
-    shortcuts = [(e.bias, e.width, one) for one, e in estimates if e.above_chance and not one.content]
-    if shortcuts and not data.multi_label:
-        phi = shlex.quote(f"phi={simplest(shortcuts).name}")
-        repair = f"unskew repair {source} --with repair {phi} --out weights.parquet"
-        steps.append(Step(why="weight the rows so that the shortcut tells less about the class", command=repair))
-        repaired = f"unskew train {source} --method erm --weights weights.parquet --out repaired"
-        steps.append(Step(why="train with these weights", command=repaired))
+    steps = [Step(why="train plainly and see whether the model takes the shortcut", command=f"unskew train {source} --out run")]
+    runs = ["run"]
+    found = advice(data, tried)
+    if tried is not None and tried.supports:
+        words = " ".join(f"{key}={value}" for key, value in found.settings.items())
+        command = f"unskew train {source} --method {found.method}{' ' + words if words else ''} --out robust"
+        steps.append(Step(why=f"train without it, which a trial supports: {tried.reason}", command=command))
+        runs.append("robust")
     if data.bias_names:
         named = "" if data.reading is not None and data.reading.bias else f" --bias {shlex.quote(data.bias_names[0])}"
         balanced = f"unskew train {source}{named} train.sampler=balanced --out balanced"
         steps.append(Step(why="draw every (class, bias) group equally often", command=balanced))
-    runs = "run balanced" if data.bias_names else "run"
-    steps.append(Step(why="judge the runs and look at the page", command=f"unskew report {runs} --out page.html"))
+        runs.append("balanced")
+    steps.append(Step(why="judge the runs and look at the page", command=f"unskew report {' '.join(runs)} --out page.html"))
     return steps
 
 

@@ -16,12 +16,13 @@ from unskew.core.errors import UserError
 from unskew.core.settings import Settings
 from unskew.data.dataset import DataSet
 from unskew.data.sources import load
-from unskew.methods._contract import method_class
+from unskew.methods._contract import Advice, method_class
 from unskew.records import Run, Table
 from unskew.training.defaults import choose
 from unskew.training.finished import trained_method
 from unskew.training.fit import TrainConfig
 from unskew.training.predict import predict
+from unskew.training.reference import advice, quick_trial
 from unskew.training.run import train_once
 from unskew.training.settings import BEFORE, check_method, check_training, run_config, split_method
 
@@ -113,6 +114,18 @@ class _Stages:
 
     def run(self, place: Path, method: str, settings: Mapping[str, Any] | None = None, weights: Table | None = None) -> Run:
         return self.asked.once(place, method, self.settings.merged(settings or {}).dotted(), weights)
+
+    def train(self, place: Path, method: str, settings: Mapping[str, Any]) -> Run:
+        asked = self.asked
+        return train(
+            asked.source, method, model=asked.model, out=place, seed=asked.seed, device=asked.device, command=asked.command,
+            force=asked.force, settings=self.settings.merged(settings).dotted(),
+        )  # fmt: skip
+
+    def advice(self) -> Advice:
+        data = self.data()
+        workers = 0 if data.reading is None else int(data.reading.workers)
+        return advice(data, quick_trial(data, data.rows("train"), self.seed, workers))
 
     def repair(self, place: Path, name: str, settings: Mapping[str, Any]) -> Table:
         return self.asked.repaired(place, name, self.settings.reading().dotted() | dict(settings))
