@@ -90,8 +90,7 @@ def audit(
     Args:
         source: anything that `load` takes, or a data set that it gave.
         bias: bias columns, for their association with the label and their leakage.
-        representations: only these, such as `["color:kind=mean", "texture"]`; all that apply if none is named (see
-            `unskew list representations`).
+        representations: only these, such as `["color:kind=mean", "texture"]`; all that apply if none is named.
         out: folder for audit.html, audit.json and scores.parquet.
         trial: tries a remedy on features before advising one.
         seed: of every random stream.

@@ -48,4 +48,6 @@ def train(
         model=model or (asked.model if asked else ""), out=out, weights=weights, seed=seed, device=device, force=force,
         settings=asked.settings if asked else words, command=command(),
     )  # fmt: skip
-    show({"run": str(run.path), **run.outcome}, json, f"{run.path}: done. Next: unskew evaluate {shlex.quote(str(run.path))}")
+    chosen = "".join(f"{note}\n" for note in run.config["data"]["notes"] if note.startswith("network: "))
+    text = f"{chosen}{run.path}: done. Next: unskew evaluate {shlex.quote(str(run.path))}"
+    show({"run": str(run.path), **run.outcome}, json, text)

@@ -29,7 +29,7 @@ def harms(data: DataSet, index: Tensor, weight: Tensor, opinion: Tensor | None, 
     """Everything that is wrong with these weights, the worst first."""
     found = []
     effective = effective_rows(weight)
-    if effective < min(LEAST_EFFECTIVE, len(weight)):
+    if effective < min(LEAST_EFFECTIVE, len(weight) / 2):  # half of a set that has hardly more to begin with
         found.append(
             Harm("rows", f"{effective:.0f} effective rows are left of {len(weight)}, at least {LEAST_EFFECTIVE:.0f} are needed")
         )

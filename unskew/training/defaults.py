@@ -19,11 +19,11 @@ from unskew.models.efficientnet_lite0 import WEIGHTS
 
 PHOTOGRAPH = 60  # pixels: images of this side and more get a pretrained network
 BACKBONE = "efficientnet-lite0"
-EPOCHS, LEAST, MOST = 15, 500, 20_000  # passes over the rows, and the number of steps that they may come to
+EPOCHS, LEAST, MOST = 12, 600, 20_000  # passes over the rows, and the number of steps that they may come to
 LINEAR = {"optim.name": "sgd", "optim.lr": 0.003, "optim.weight_decay": 0.03, "optim.schedule": "cosine"}
 NETWORK = {
-    "optim.name": "adamw", "optim.lr": 0.002, "optim.weight_decay": 0.05, "optim.schedule": "cosine",
-    "optim.warmup": "20 steps", "train.batch": 128,
+    "optim.name": "adamw", "optim.lr": 0.005, "optim.weight_decay": 0.05, "optim.schedule": "cosine",
+    "optim.warmup": "20 steps", "train.batch": 64,
 }  # fmt: skip
 TUNED = {**NETWORK, "optim.lr": 0.0003, "train.batch": 32, "data.augment": "light"}
 
@@ -45,7 +45,9 @@ def choose(data: DataSet, method: type[Method], cfg: Any, tune: str, batch: int,
     if len(shape) == 1:
         chosen = Choice("mlp", {**NETWORK, "model.hidden": "100,100"}, f"vectors of {shape[0]} numbers")
     elif len(shape) == 4:
-        chosen = Choice("resnet", {**NETWORK, "model.kind": "3d", "model.width": 8}, f"clips of {shape[0]} frames")
+        chosen = Choice(
+            "resnet", {**NETWORK, "model.kind": "3d", "model.width": 8, "train.batch": 32}, f"clips of {shape[0]} frames"
+        )
     elif len(shape) != 3:
         raise UserError(f"no default model for inputs of shape {shape}; name one with --model")
     elif tune != "all" and method.reads_inputs(cfg):
@@ -95,8 +97,8 @@ def _missing_weights() -> str:
 def budget(rows: int, batch: int) -> int:
     """Steps of a training: EPOCHS passes over the rows, within LEAST and MOST.
 
-    >>> budget(600, 128), budget(60_000, 128)
-    (500, 7035)
+    >>> budget(600, 64), budget(60_000, 64)
+    (600, 11256)
     """
     return int(min(MOST, max(LEAST, EPOCHS * math.ceil(rows / batch))))
 
@@ -105,7 +107,7 @@ def _selection(data: DataSet, method: type[Method], cfg: Any, weighted: bool) ->
     """Validation rows are as biased as the training rows: they select the weights of plain training, not of a method against it."""
     if not data.has("val") or weighted or method.__module__.rpartition(".")[2] != "erm":
         return {"select.rule": "last"}
-    return {"select.rule": "val-loss", "select.patience": 5, "select.every": "10%"}
+    return {"select.rule": "val-accuracy", "select.patience": 5, "select.every": "10%"}
 
 
 def check_tune(tune: str, model: str) -> None:

@@ -71,7 +71,10 @@ def train_once(
     if used is not data and given is not None:
         raise UserError(f"method {method!r} adds rows of another source, which --weights does not cover; use one or the other")
     instance = make_method(method, cfg.method, cfg.model_name, cfg.model, used, seed, None if given is None else given.value)
-    data = _with_notes(data, (*chosen, *check_data(method, cfg.method, data), *_never_drawn(data, cfg)))
+    remarks = (*check_data(method, cfg.method, data), *_never_drawn(data, cfg))
+    for remark in remarks:
+        progress.say(remark)
+    data = dataclasses.replace(data, notes=(*data.notes, *chosen, *remarks))
     warm_start(instance, cfg.train.start)
     written = plain(record(cfg, data, instance, given, command))
     there = Run(out).config if (out / "config.json").is_file() else None
@@ -131,12 +134,6 @@ def _in_words(cfg: RunConfig) -> str:
     parts.append(f"weight decay {cfg.optim.weight_decay:g}")
     parts += [f"augmentation {cfg.data.augment}"] if cfg.data.augment != "none" else []
     return ", ".join([*parts, f"weights selected by {cfg.select.rule}"])
-
-
-def _with_notes(data: DataSet, notes: tuple[str, ...]) -> DataSet:
-    for note in notes:
-        progress.say(note)
-    return dataclasses.replace(data, notes=(*data.notes, *notes))
 
 
 def _never_drawn(data: DataSet, cfg: RunConfig) -> tuple[str, ...]:
@@ -214,7 +211,7 @@ def _problem(method: Method, source: DataSet, data: DataSet, loader: Loader, cfg
 
 def _steps_of_all_rows(data: DataSet, batch: int) -> int:
     """Steps of an epoch of the full training set: a subset is trained on for as many steps, not for as many passes."""
-    dropped = data.rows("dropped") if data.has("dropped") else data.y[:0]
+    dropped = data.rows("dropped") if data.has("dropped") else torch.zeros(0, dtype=torch.long)
     rows = torch.cat([data.rows("train"), dropped])
     return Sampler(rows, min(batch, len(rows)), 0).steps_per_epoch
 

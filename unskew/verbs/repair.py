@@ -5,40 +5,33 @@ import json
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from unskew.core import progress
 from unskew.core.errors import UserError
-from unskew.core.files import dumps, plain, whole_folder, write_json, write_text
+from unskew.core.files import plain, whole_folder, write_json, write_text
 from unskew.core.settings import Settings, without
 from unskew.core.version import VERSION
-from unskew.core.workplace import alone, check_place, claim, digest, identity
+from unskew.core.workplace import alone, check_place, claim, identity
 from unskew.data.dataset import DataSet
 from unskew.data.export import check_folder, write_csv, write_images
 from unskew.data.sources import as_words, load
-from unskew.features import Spec, compute, spec
+from unskew.features import spec
 from unskew.measure.representation_bias import FOLDS, bias_of_labels
-from unskew.methods._contract import Method
 from unskew.pages.repair import RepairPage, composition, gallery, verdict
 from unskew.parts.guards import Harm, change, harms
-from unskew.parts.nuisance import leading_nuisance
-from unskew.records import Measured, Reading, Repaired, Run, Table
+from unskew.records import Measured, Reading, Repaired, Table
 from unskew.repairs import _contract as repairs
 from unskew.repairs._contract import Outcome, Repair
-from unskew.representations import _contract as representations
 from unskew.stats.independence import effective_rows
 from unskew.stats.readers import class_balanced, held_out_logits, with_constant
-from unskew.training.finished import trained_method
-from unskew.training.frozen import is_frozen, with_features
-from unskew.training.predict import predict
-from unskew.training.reference import reference
-from unskew.training.run import train_once
+from unskew.verbs.workbench import Workbench
 
 ENDINGS = {"parquet": ".parquet", "csv": ".csv", "folder": ""}
 
@@ -84,7 +77,7 @@ def repair(
             return done
         every = _rows(data, tuple(splits) or _own_splits(data, chosen.splits))
         readable = every[~torch.isin(every, torch.tensor([k for k, _ in data.unreadable], dtype=torch.long))]
-        work = _Work(data, readable, seed, out, asked, given, model, device)
+        work = Workbench(data, readable, seed, out, asked, given, model, device)
         outcome = chosen.apply(work, cfg)
         _check_outcome(outcome, method)
         measured = _measure(work, outcome, measure, seed)
@@ -160,88 +153,6 @@ def _groups_of(table: Path) -> dict[str, Any]:
     return groups
 
 
-@dataclass
-class _Work:
-    """Features and networks for a repair (repairs._contract.Work)."""
-
-    data: DataSet
-    rows: Tensor
-    seed: int
-    out: Path
-    identity: Mapping[str, Any]
-    given: Settings
-    model: str
-    device: str
-    used: str = field(default="", init=False)  # the run whose network was used
-    _named: list[str] = field(default_factory=list, init=False)
-
-    @property
-    def state(self) -> Path:
-        tag = digest(dumps(dict(self.identity)))[:8]
-        return self.out.absolute().with_name(f".{self.out.name}.{tag}.state")
-
-    @property
-    def workers(self) -> int:
-        return 0 if self.data.reading is None else int(self.data.reading.workers)
-
-    def default_features(self) -> list[str]:
-        """What an audit of these rows would name first: the simplest nuisance that reads most of the class."""
-        if not self._named:
-            fallback = {3: "color:kind=mean", 1: "input"}.get(len(self.data.shape), "frame")
-            self._named = [leading_nuisance(self.data, self.rows, self.seed, self.workers) or fallback]
-        return self._named
-
-    def features(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        index, blocks = compute(self.data, [spec(n) for n in names], self.rows, workers=self.workers)
-        return index, torch.cat([blocks[n] for n in names], 1)
-
-    def network(self, run: str, method: str) -> nn.Module:
-        return self._trained(run, method).model
-
-    def seen_by(self, network: nn.Module) -> DataSet:
-        return with_features(self.data, network, self.rows, self.workers) if is_frozen(network) else self.data
-
-    def reference(self, steps: int, folds: int) -> tuple[Tensor, Tensor]:
-        return reference(
-            self.data, self.rows, self.out.absolute(), steps=steps, folds=folds, seed=self.seed, device=self.device,
-            model=self.model, settings=self.given.training().shared().dotted(), workers=self.workers,
-        )  # fmt: skip
-
-    def layer(self, run: str, method: str) -> tuple[Tensor, Tensor]:
-        network = self._trained(run, method).model
-        if is_frozen(network):
-            data = self.seen_by(network)
-            x, there = data.inputs.rows(self.rows)
-            with torch.no_grad():
-                return self.rows[there], network.features(x[there])
-        kind = representations.load("layer")
-        one = Spec("layer", kind, kind.config(run=self.used))  # not as text: a path may hold a comma
-        index, blocks = compute(self.data, [one], self.rows, workers=self.workers)
-        return index, blocks["layer"]
-
-    def logits(self, run: str, method: str) -> tuple[Tensor, Tensor]:
-        return predict(self._trained(run, method), self.data, self.rows, workers=self.workers)
-
-    def _trained(self, run: str, method: str) -> Method:
-        """The method of the named run; without a name, one is trained and kept beside the table."""
-        if not run:
-            place = self.out.absolute().with_name(f"{self.out.stem}-model")
-            trained = train_once(
-                self.data, method, model=self.model, out=place, seed=self.seed, device=self.device,
-                settings=self.given.training().shared().dotted(), command=f"the {method} model of {self.out.name}",
-            )  # fmt: skip
-            run = str(trained.path)
-        self.used = run
-        network = trained_method(Run(Path(run)))
-        facts = network.facts
-        if tuple(facts.shape) != self.data.shape or facts.num_classes != len(self.data.classes):
-            raise UserError(
-                f"{run} was trained for inputs of shape {tuple(facts.shape)} and {facts.num_classes} classes; "
-                f"{self.data.name} has {self.data.shape} and {len(self.data.classes)}"
-            )
-        return network
-
-
 def _own_splits(data: DataSet, splits: Sequence[str]) -> list[str]:
     """The splits that a repair weights by default; test rows only if they are drawn like the training rows."""
     chosen = [s for s in splits if data.has(s) and (s != "test" or "test" in data.carved)]
@@ -308,7 +219,7 @@ def _check_outcome(outcome: Outcome, method: str) -> None:
         raise UserError(f"{method} keeps nothing: it gave every row weight 0")
 
 
-def _measure(work: _Work, outcome: Outcome, named: Sequence[str], seed: int) -> list[Measured]:
+def _measure(work: Workbench, outcome: Outcome, named: Sequence[str], seed: int) -> list[Measured]:
     """Representation bias before and after, for the named representations or those that the repair used."""
     data = work.data
     columns = [f"column:name={n}" for n in data.bias_names if "," not in n and "=" not in n]
@@ -323,7 +234,7 @@ def _measure(work: _Work, outcome: Outcome, named: Sequence[str], seed: int) -> 
     return measured
 
 
-def _opinion(work: _Work, outcome: Outcome, measured: Sequence[Measured]) -> Tensor | None:
+def _opinion(work: Workbench, outcome: Outcome, measured: Sequence[Measured]) -> Tensor | None:
     """What a biased model says of each row: the repair's own, or a reader of what was measured first."""
     data = work.data
     if outcome.opinion is not None or data.multi_label or not measured or measured[0].before.bias is None:
@@ -360,7 +271,7 @@ def _check_classes(data: DataSet, y: Tensor) -> None:
 def _result(
     chosen: Repair,
     cfg: Any,
-    work: _Work,
+    work: Workbench,
     outcome: Outcome,
     measured: list[Measured],
     harm: Sequence[Harm],
