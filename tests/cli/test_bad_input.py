@@ -170,7 +170,7 @@ def test_an_undecodable_image_within_the_share_is_listed_in_the_run(unskew, tmp_
         (["toy", "--method", "./x.py"], "no module './x.py'"),
         (["toy", "train.epochs=nan"], "must be a number"),
         (["toy", "optim.betas=[0.9"], "is not a list"),
-        (["colored-mnist:base=digits", "train.batch=1"], "at least two rows"),
+        (["colored-mnist:base=digits", "--model", "convnet1", "train.batch=1"], "at least two rows"),
     ],
 )
 def test_more_bad_input(words, expected, unskew, tmp_path):

@@ -26,10 +26,12 @@ SOURCE = "tiles:base=digits,rows=1200,ratio=4"
 def runs(tmp_path_factory):
     home = tmp_path_factory.mktemp("runs")
     common = {"train.batch": "64", "model.dropout": "0", "optim.lr": "0.01"}
-    plain = package.train(SOURCE, out=home / "plain", settings=common | {"train.epochs": "12", "select.rule": "val-f1"})
+    chosen = common | {"train.epochs": "12", "select.rule": "val-f1"}
+    plain = package.train(SOURCE, model="convnet1", out=home / "plain", settings=chosen)
     masked = package.train(
         SOURCE,
         "adversarial",
+        model="convnet1",
         out=home / "masked",
         settings=common | {"train.epochs": "1", "at": "image", "hidden": "8", "mask_channels": "4,8"},
     )

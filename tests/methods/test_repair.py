@@ -15,8 +15,9 @@ SHORT = {"train.steps": "12", "train.batch": "64"}
 
 @pytest.mark.parametrize("phi", ["", "color:kind=max"])
 def test_repair_prefers_rows_without_the_shortcut(tmp_path, phi):
-    settings = {"train.epochs": "6", "train.batch": "64", "strategy": "rank", "optim.lr": "0.01"} | ({"phi": phi} if phi else {})
-    package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "run", settings=settings)
+    settings = {"train.epochs": "6", "train.batch": "64", "strategy": "rank", "optim.lr": "0.01"}
+    settings |= {"phi": phi} if phi else {"reader": "network"}
+    package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "run", settings=settings, force=True)
     table = Table.read(tmp_path / "run-weights.parquet")
     data = package.load(SOURCE)
     rows = table.index[data.split[table.index] == 0]
@@ -32,9 +33,10 @@ def test_repair_with_all_rows_draws_them_by_weight(tmp_path):
     table = Table.read(tmp_path / "run-weights.parquet")
     assert bool((table.column("weight") > 0).all())
     assert run.config["config"]["train"]["weights"] == "sampler"
-    with pytest.raises(UserError, match="epochs needs phi"):
-        package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "x", settings=SHORT | {"epochs": "2"})
-    short = SHORT | {"strategy": "weights", "lr_weights": "5"}
+    with pytest.raises(UserError, match="phi and epochs are for reader=linear"):
+        settings = SHORT | {"epochs": "2", "reader": "network"}
+        package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "x", settings=settings)
+    short = SHORT | {"strategy": "weights", "lr_weights": "5", "reader": "network"}
     package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "net", settings=short)
     before = (tmp_path / "net-weights.parquet").read_bytes()
     with pytest.raises(UserError, match="holds another run"):
@@ -42,7 +44,7 @@ def test_repair_with_all_rows_draws_them_by_weight(tmp_path):
     assert (tmp_path / "net-weights.parquet").read_bytes() == before
     with pytest.raises(UserError, match="is not a run of repair_game on this source"):
         package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "x", settings=SHORT | {"game": str(tmp_path / "run")})
-    with pytest.raises(UserError, match="leave out phi and lr_weights"):
+    with pytest.raises(UserError, match="phi and epochs are for reader=linear"):
         package.train(SOURCE, "repair", out=tmp_path / "x", settings={"game": str(tmp_path / "net-game"), "phi": "color"})
     with pytest.raises(UserError, match=r"leave out train\.weights"):
         package.train(SOURCE, "repair", out=tmp_path / "x", settings={"strategy": "weights", "train.weights": "loss"})

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 def test_layer_of_a_run_is_the_layer(tmp_path):
     data = package.load("colored-mnist:base=digits,ratio=0.9")
-    run = package.train(data, out=tmp_path / "r", settings={"train.epochs": 1})
+    run = package.train(data, model="convnet1", out=tmp_path / "r", settings={"train.epochs": 1})
     method, _ = open_run(run)
     rows = torch.arange(40)
     x = data.inputs.x[rows].float() / 255

@@ -19,6 +19,7 @@ from unskew.verbs.bench_worker import work
 
 # A toy with wrong labels, trained plainly and after a repair that leaves rows out.
 STAGED = """title = "Staged"
+force = true
 [columns]
 plain = ""
 "repair.bias_before" = ""

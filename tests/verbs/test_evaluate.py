@@ -181,7 +181,8 @@ def test_a_run_that_knows_its_rows_by_heart_is_called_so(tmp_path):
     rng = np.random.default_rng(0)
     split = np.array(["train"] * 80 + ["val"] * 20 + ["test"] * 300)
     np.savez(tmp_path / "d.npz", x=rng.standard_normal((400, 60)), y=np.array(["a", "b"])[rng.integers(0, 2, 400)], split=split)
-    run = package.train(str(tmp_path / "d.npz"), out=tmp_path / "r", settings={"train.epochs": 100, "optim.lr": 0.01})
+    settings = {"train.epochs": 100, "optim.lr": 0.01}
+    run = package.train(str(tmp_path / "d.npz"), model="mlp", out=tmp_path / "r", settings=settings)
     found = package.evaluate(run)
     assert found.train.groups.plain.value > 0.95
     assert found.verdict.kinds == ("memorised", "no-bias-column")

@@ -12,7 +12,7 @@ SOURCE = "colored-mnist:base=digits,ratio=0.95"
 
 
 def test_the_verb_writes_a_table_that_training_takes(unskew, tmp_path):
-    told = json.loads(unskew("repair", SOURCE, "--with", "repair", "lr_estimator=0.05", "--out", "w.parquet", "--json").stdout)
+    told = json.loads(unskew("repair", SOURCE, "--with", "repair", "lr_estimator=0.05", "strategy=sample", "--out", "w.parquet", "--json").stdout)
     assert told["bias_after"] < told["bias_before"]
     assert 0 < told["kept"] < told["rows"] == 1442  # train and val; the test split is the set's own and unbiased
     table = Table.read(tmp_path / "w.parquet")
@@ -20,7 +20,7 @@ def test_the_verb_writes_a_table_that_training_takes(unskew, tmp_path):
     assert table.made_by["fingerprint"] == package.load(SOURCE).fingerprint
     assert table.made_by["bias_before"] == told["bias_before"]
     assert int(table.frame["keep"].sum()) == told["kept"]
-    again = unskew("repair", SOURCE, "--with", "repair", "lr_estimator=0.05", "--out", "w.parquet")
+    again = unskew("repair", SOURCE, "--with", "repair", "lr_estimator=0.05", "strategy=sample", "--out", "w.parquet")
     assert "nothing to do" in again.stderr
     assert "choose another --out" in unskew("repair", SOURCE, "lr_estimator=0.06", "--out", "w.parquet", expect=2).stderr
     unskew("train", SOURCE, "--weights", "w.parquet", "train.epochs=1", "--out", "run")
@@ -120,6 +120,6 @@ def test_network_repairs_through_the_command_line(unskew, tmp_path):
     assert again.stdout
     words = ["phi=color,texture", "models=4", "slice=0.2"]
     unskew("repair", source, "--with", "aflite", *words, "--out", "a.parquet")
-    done = unskew("repair", source, "--with", "denoise", "train.epochs=4", "--out", "d.parquet", "--json")
+    done = unskew("repair", source, "--with", "denoise", "train.epochs=4", "--force", "--out", "d.parquet", "--json")
     assert '"noisy"' in done.stdout
     unskew("train", source, "--weights", "g.parquet", "train.weights=sampler", "train.epochs=1", "--out", "run")

@@ -24,7 +24,7 @@ SHORT = {"train.steps": "12", "train.batch": "64"}
 def test_denoise_comes_before_any_method(tmp_path):
     noisy = f"{SOURCE},noise=0.1"
     settings = SHORT | {"denoise.train.epochs": "3", "denoise.factor": "1.1", "upweight": "3", "first": "2"}
-    run = package.train(noisy, "denoise+jtt", model="convnet1", out=tmp_path / "run", settings=settings)
+    run = package.train(noisy, "denoise+jtt", model="convnet1", out=tmp_path / "run", settings=settings, force=True)
     table = Table.read(tmp_path / "run-clean.parquet")
     dropped = int((table.column("weight") == 0).sum())
     assert dropped > 0

@@ -180,7 +180,7 @@ def _check(suite: Suite, scale: str, tasks: list[Task], extra: dict[str, str]) -
     """Check the names, settings and budget of every task; data sets are not made."""
     done = set()
     for task in tasks:
-        if "train.epochs" not in task.settings and "train.steps" not in task.settings:
+        if task.model and not {"train.epochs", "train.steps"} & set(task.settings):  # the default training has a budget
             raise suite.wrong(f"{task.id} has no budget: give train.epochs or train.steps", f".{task.name}]")
         key = (task.source, task.method, task.model, tuple(sorted(task.settings.items())), str(task.judging))
         if key in done:
