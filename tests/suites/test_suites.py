@@ -19,7 +19,6 @@ from unskew.verbs.bench_worker import work
 
 # A toy with wrong labels, trained plainly and after a repair that leaves rows out.
 STAGED = """title = "Staged"
-force = true
 [columns]
 plain = ""
 "repair.bias_before" = ""
@@ -146,7 +145,7 @@ def test_counts_and_bias_are_shown_as_they_are():
 
 
 def test_columns_of_a_repair_are_those_of_its_table(tmp_path):
-    suite = suite_of(tmp_path, STAGED)
+    suite = suite_of(tmp_path, STAGED.replace("[columns]", "force = true\n[columns]", 1))
     plainly, repaired = plan(suite, "smoke")
     data = load("toy:rows=300,noise=0.2,seed=0")
     rows = data.rows("train").tolist()
