@@ -6,7 +6,6 @@ import unskew as package
 from unskew.core.errors import UserError
 from unskew.records import Run
 
-
 SHORT = {"train.steps": 4, "train.batch": 256, "method.first": "1", "upweight": "5"}
 
 

@@ -33,8 +33,8 @@ def test_repair_with_all_rows_draws_them_by_weight(tmp_path):
     table = Table.read(tmp_path / "run-weights.parquet")
     assert bool((table.column("weight") > 0).all())
     assert run.config["config"]["train"]["weights"] == "sampler"
+    settings = SHORT | {"epochs": "2", "reader": "network"}
     with pytest.raises(UserError, match="phi and epochs are for reader=linear"):
-        settings = SHORT | {"epochs": "2", "reader": "network"}
         package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "x", settings=settings)
     short = SHORT | {"strategy": "weights", "lr_weights": "5", "reader": "network"}
     package.train(SOURCE, "repair", model="convnet1", out=tmp_path / "net", settings=short)

@@ -5,7 +5,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from tests.support.rows import rows
-from unskew.stats.softmax import fit_softmax, softmax_loss
+from unskew.stats.softmax import fit_softmax, principal_axes, softmax_loss
 
 
 def test_gradient_of_the_loss_is_autograds():
@@ -32,3 +32,15 @@ def test_the_fit_is_scikit_learns(decay):
     model = LogisticRegression(C=1 / (decay * len(x)), tol=1e-10, max_iter=5000).fit(x[:, 1:].numpy(), y.numpy())
     ours = torch.nn.functional.log_softmax(x @ w, 1)
     torch.testing.assert_close(ours, torch.from_numpy(model.predict_log_proba(x[:, 1:].numpy())), atol=2e-3, rtol=0)
+
+
+def test_principal_axes_are_those_of_the_singular_values():
+    g = torch.Generator().manual_seed(0)
+    for shape in ((40, 7), (7, 40)):
+        x = torch.randn(*shape, generator=g, dtype=torch.float64)
+        x = x - x.mean(0)
+        values, axes = principal_axes(x)
+        singular = torch.linalg.svdvals(x).square() / len(x)
+        torch.testing.assert_close(values.flip(0), singular[singular > 1e-7 * singular[0]])
+        torch.testing.assert_close(axes.T @ axes, torch.eye(len(values), dtype=torch.float64), atol=1e-9, rtol=0)
+        torch.testing.assert_close((x @ axes).square().mean(0), values)

@@ -12,7 +12,11 @@ SOURCE = "colored-mnist:base=digits,ratio=0.95"
 
 
 def test_the_verb_writes_a_table_that_training_takes(unskew, tmp_path):
-    told = json.loads(unskew("repair", SOURCE, "--with", "repair", "lr_estimator=0.05", "strategy=sample", "--out", "w.parquet", "--json").stdout)
+    told = json.loads(
+        unskew(
+            "repair", SOURCE, "--with", "repair", "lr_estimator=0.05", "strategy=sample", "--out", "w.parquet", "--json"
+        ).stdout
+    )
     assert told["bias_after"] < told["bias_before"]
     assert 0 < told["kept"] < told["rows"] == 1442  # train and val; the test split is the set's own and unbiased
     table = Table.read(tmp_path / "w.parquet")

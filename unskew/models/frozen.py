@@ -49,7 +49,7 @@ class Frozen(Model):
         self.cfg, self.side = cfg, cfg.size or min(LARGEST, max(64, 2 * min(shape[-2:])))
         self.backbone = maker(cfg.backbone, dict(cfg.net), (shape[-3], self.side, self.side), 2)().requires_grad_(False).eval()
         with torch.no_grad():
-            width = self._pooled(torch.zeros(1, *shape)).shape[1]
+            width = self.pooled(torch.zeros(1, *shape)).shape[1]
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("deviation", torch.ones(width))
         self.head = nn.Linear(width, outputs)
@@ -77,7 +77,7 @@ class Frozen(Model):
 
     def features(self, x: Tensor, layer: str = "") -> Tensor:
         self._check(layer)
-        h = x if x.ndim == 2 else self._pooled(x)
+        h = x if x.ndim == 2 else self.pooled(x)
         return (h - self.mean) / self.deviation
 
     def after(self, h: Tensor, layer: str = "") -> Tensor:
@@ -85,7 +85,8 @@ class Frozen(Model):
         logits: Tensor = self.head(h)
         return logits
 
-    def _pooled(self, x: Tensor) -> Tensor:
+    def pooled(self, x: Tensor) -> Tensor:
+        """The backbone's last feature layer, before it is standardised."""
         frames = x.shape[1] if x.ndim == 5 else 1
         x = x.flatten(0, 1) if x.ndim == 5 else x
         if x.shape[-2:] != (self.side, self.side):

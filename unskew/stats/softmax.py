@@ -29,10 +29,9 @@ def fit_softmax(
     """
     mean = x[:, 1:].mean(0)
     centred = x[:, 1:] - mean
-    eigenvalues, vectors = torch.linalg.eigh(centred.T @ centred / len(x))
-    keep = eigenvalues > eigenvalues[-1:].clamp(min=1e-30) * 1e-7  # drop linear combinations of other columns
-    scale = eigenvalues[keep].rsqrt()
-    turn = vectors[:, keep] * scale  # (D - 1, K)
+    eigenvalues, vectors = principal_axes(centred)
+    scale = eigenvalues.rsqrt()
+    turn = vectors * scale  # (D - 1, K)
     white = torch.cat([x[:, :1], centred @ turn], 1)
     solutions = {}
     # Converged: the relative gain of a step is below this. With many rows, 1e-5 gives the risk to a ten-thousandth.
@@ -49,6 +48,23 @@ def fit_softmax(
         back = torch.einsum("dk,pkc->pdc", turn, w[:, 1:])
         solutions[decay] = torch.cat([w[:, :1] - torch.einsum("d,pdc->pc", mean, back)[:, None], back], 1)
     return torch.stack([solutions[decay] for decay in decays])
+
+
+def principal_axes(centred: Tensor) -> tuple[Tensor, Tensor]:
+    """Variances (K,) and axes (D, K) of the rows (n, D), without axes that are linear combinations of others.
+
+    With more columns than rows they come from the n x n matrix of products, which has the same variances.
+    """
+    rows, columns = centred.shape
+    wide = columns > rows
+    products = (centred @ centred.T if wide else centred.T @ centred) / rows
+    try:
+        values, vectors = torch.linalg.eigh(products)
+    except RuntimeError:  # torch's LinAlgError: single precision does not converge on nearly repeated values
+        values, vectors = (t.to(centred.dtype) for t in torch.linalg.eigh(products.double()))
+    keep = values > values[-1:].clamp(min=1e-30) * (1e-6 if wide and centred.dtype == torch.float32 else 1e-7)
+    values, vectors = values[keep], vectors[:, keep]
+    return values, centred.T @ vectors / (rows * values).sqrt() if wide else vectors
 
 
 def softmax_loss(x: Tensor, y: Tensor, weight: Tensor, penalty: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,10 @@ from typing import TypeGuard
 import torch
 from torch import Tensor, nn
 
+from unskew.core import engine
+from unskew.core.workplace import digest
 from unskew.data.dataset import DataSet
+from unskew.data.loader import normalise
 from unskew.features import Spec, compute
 from unskew.models.frozen import Frozen
 from unskew.models.linear import Linear
@@ -36,10 +39,16 @@ def is_frozen(network: nn.Module) -> TypeGuard[Frozen]:
 
 
 def representation_of(network: Frozen) -> Spec:
-    """The representation that a frozen network's backbone computes."""
-    kind = representations.load("layer")
-    net = {"backbone": network.cfg.backbone, "size": network.side, **{f"net.{k}": v for k, v in network.cfg.net.items()}}
-    return Spec("layer", kind, kind.config(model="frozen", net=net))
+    """What the backbone computes, as a representation: cached by the digest of its weights."""
+    weights = digest(*(t.contiguous().cpu().numpy().tobytes() for t in network.backbone.state_dict().values()))
+
+    def features(data: DataSet, index: Tensor, x: Tensor, cfg: object) -> Tensor:
+        engine.keep_freed_memory()  # feature maps are large, and the next batch needs as much
+        device = network.mean.device
+        return network.pooled(normalise(x, data).to(device)).cpu()
+
+    kind = dataclasses.replace(representations.load("layer"), features=features, state=lambda cfg: f"{weights}-{network.side}")
+    return Spec("layer", kind, kind.config(model="frozen"))
 
 
 def with_features(data: DataSet, network: Frozen, rows: Tensor, workers: int = 0) -> DataSet:

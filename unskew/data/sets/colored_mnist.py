@@ -18,7 +18,8 @@ lnl        LNL's ten              all aligned                 sqrt(0.02), as `va
 lff        LfF's ten              exact counts, by row order  0.005 (its severity 4)                      exact counts, ratio 0.1
 =========  =====================  ==========================  ==========================================  ========================
 
-pgd holds out the last tenth of its training images, equally biased, for validation; the other three have no validation split. lnl
+`digits=3,5,8` (pgd) keeps a few classes and as many colours, and shows every test digit in each colour. pgd holds out the last
+tenth of its training images, equally biased, for validation; the other three have no validation split. lnl
 normalises with CIFAR's mean and standard deviation.
 
 Source: "Mitigating Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission, and the code of its
@@ -53,9 +54,12 @@ class Config:
     ratio: float = 0.99  # share of aligned training rows (pgd, lff)
     std: float | None = None  # standard deviation of the colour, in [0, 1] RGB; None: the protocol's
     variance: float | None = None  # the same as a variance
+    digits: tuple[int, ...] = ()  # only these classes (pgd), with as many colours; test rows then appear in every colour
     seed: int = 0  # random seed
 
     def __post_init__(self) -> None:
+        if self.digits and (self.protocol != "pgd" or len(set(self.digits)) < 2 or not set(self.digits) <= set(range(10))):
+            raise UserError(f"digits={self.digits}: must be at least two different digits from 0 to 9, with protocol=pgd")
         if not 0 <= self.ratio <= 1:
             raise UserError(f"ratio={self.ratio}: the share of aligned rows must lie in [0, 1]")
         if self.std is not None and self.variance is not None:
@@ -71,6 +75,8 @@ class Config:
 
 
 def make(cfg: Config) -> DataSet:
+    if cfg.digits:
+        return _few(cfg)
     grey = base(cfg.base)
     n, num_train = len(grey.y), grey.num_train
     split = torch.full((n,), 2)
@@ -105,6 +111,40 @@ def make(cfg: Config) -> DataSet:
         mean=CIFAR_MEAN if cfg.protocol == "lnl" else (),
         std=CIFAR_STD if cfg.protocol == "lnl" else (),
     )
+
+
+def _few(cfg: Config) -> DataSet:
+    """A few classes in as many colours; every test digit in each colour, so that all groups of the test are equally large."""
+    grey, kinds = base(cfg.base), len(cfg.digits)
+    code = torch.full((10,), -1)
+    code[list(cfg.digits)] = torch.arange(kinds)
+    chosen = (code[grey.y] >= 0).nonzero().flatten()
+    train, test = chosen[chosen < grey.num_train], chosen[chosen >= grey.num_train].repeat_interleave(kinds)
+    rows, y = torch.cat([train, test]), code[grey.y[torch.cat([train, test])]]
+    for_train = stream(cfg.seed, "colored-mnist", "few", "train", cfg.ratio)
+    bias = torch.cat([biased_codes(y[: len(train)], cfg.ratio, kinds, for_train), torch.arange(len(test)) % kinds])
+    split = torch.zeros(len(rows), dtype=torch.long)
+    split[len(train) * 9 // 10 : len(train)], split[len(train) :] = 1, 2
+    noise = torch.randn(len(rows), 3, generator=stream(cfg.seed, "colored-mnist", "few", "jitter"))
+    colour = (torch.tensor(LNL)[bias] / 255 + cfg.sigma * noise).clamp(0, 1)
+    return DataSet(
+        name=f"colored-{cfg.base}",
+        inputs=Memory(colour_digits(grey.x[rows], colour)),
+        y=y,
+        classes=tuple(map(str, cfg.digits)),
+        split=split,
+        bias=bias[:, None],
+        bias_names=("color",),
+        bias_values=(LNL_NAMES[:kinds],),
+        aligned_by_design=(torch.eye(kinds, dtype=torch.bool),),
+    )
+
+
+def biased_codes(y: Tensor, ratio: float, kinds: int, generator: torch.Generator) -> Tensor:
+    """A colour per row: the class's own with probability `ratio`, else one of the others, uniformly."""
+    own = torch.rand(len(y), generator=generator) < ratio
+    other = (y + torch.randint(1, kinds, (len(y),), generator=generator)) % kinds
+    return torch.where(own, y, other)
 
 
 def _palette(cfg: Config) -> tuple[Tensor, tuple[str, ...]]:

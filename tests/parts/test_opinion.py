@@ -1,0 +1,71 @@
+"""The opinion and the trial: on digits whose colour is planted, on their unbiased twin, and on vectors."""
+
+import pytest
+import torch
+
+import unskew as package
+from unskew.parts.opinion import nuisances, opinion_of, reference_logits
+from unskew.parts.trial import trial
+from unskew.training.reference import advice, quick_trial, trial_features
+
+PLANTED = "colored-mnist:base=digits,digits=3,5,8,ratio=0.95"
+TWIN = "colored-mnist:base=digits,digits=3,5,8,ratio=0.33333"
+
+
+@pytest.fixture(scope="module")
+def tried():
+    data = package.load(PLANTED)
+    return data, quick_trial(data, data.rows("train"), 0, 0)
+
+
+def test_no_column_is_looked_at():
+    assert not [one.name for one in nuisances(package.load(PLANTED)) if "column" in one.name or one.content]
+
+
+def test_the_opinion_is_the_planted_colour(tried):
+    data, _ = tried
+    rows, x = trial_features(data, data.rows("train"), 0)
+    y = data.y[rows]
+    found = opinion_of(data, rows, y, 3, reference_logits(x, y, 3))
+    conflicting = data.bias[rows, 0] != y
+    assert any(name.startswith("color") for name in found.source)
+    assert float((found.code == data.bias[rows, 0]).float().mean()) > 0.97
+    # Independent under the weights: a third of the weight on rows whose colour is their class's, not nineteen twentieths.
+    share = float(found.weight[~conflicting].sum() / found.weight.sum())
+    assert 0.25 < share < 0.42
+    assert found.explained > 0.9
+    assert "colour" in found.words()
+
+
+def test_a_trial_supports_a_remedy_where_there_is_a_shortcut(tried):
+    data, found = tried
+    assert found.supports
+    assert found.independent[1] > found.independent[0] + 0.03
+    assert found.conflicting[1] > found.conflicting[0]
+    # What is given up stands beside what is gained.
+    assert set(found.json()) >= {"class_balanced", "independent", "conflicting", "reason", "explained_errors"}
+    assert advice(data, found).method == "independence"
+
+
+def test_a_trial_supports_nothing_on_the_unbiased_twin():
+    data = package.load(TWIN)
+    found = quick_trial(data, data.rows("train"), 0, 0)
+    assert not found.supports
+    assert advice(data, found).method == "erm"
+    assert found.reason
+
+
+def test_without_rows_that_lack_the_shortcut_weighting_cannot_help():
+    g = torch.Generator().manual_seed(0)
+    data = package.load("colored-mnist:base=digits,digits=3,5,8,ratio=1")
+    rows, x = trial_features(data, data.rows("train"), 0)
+    # A reference that errs at random among rows that all have the shortcut.
+    found = trial(data, rows, torch.randn(len(rows), 5, generator=g))
+    assert not found.supports
+    assert len(rows) == len(x)
+
+
+def test_several_labels_and_tiny_classes_are_not_tried():
+    data = package.load("tiles:base=digits,rows=200")
+    assert quick_trial(data, data.rows("train"), 0, 0) is None
+    assert advice(data, None).method == "erm"
