@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from docs import import_graph
+from docs import field_test, import_graph
 from unskew.cli import app
 from unskew.core import reference, registry
 
@@ -57,7 +57,13 @@ def _table(title: str, settings: list[reference.Setting]) -> str:
 
 def pages() -> dict[str, str]:
     """Every generated file below docs/ and its content."""
-    return {"cli.md": cli_page(), "cards.md": cards_page(), "settings.md": settings_page(), "floors.svg": import_graph.picture()}
+    return {
+        "cli.md": cli_page(),
+        "cards.md": cards_page(),
+        "settings.md": settings_page(),
+        "floors.svg": import_graph.picture(),
+        "results/field-test.md": field_test.page(),
+    }
 
 
 def main() -> None:

@@ -119,14 +119,15 @@ def quick_trial(data: DataSet, rows: Tensor, seed: int, workers: int) -> Trial |
 
 
 def advice(data: DataSet, tried: Trial | None) -> Advice:
-    """The method that a trial supports, with its settings; erm if it supports none."""
+    """The method that a trial supports, with its settings; plain training if it supports none."""
+    linear = not data.multi_label and linear_default(data)
+    plain = ("last_layer", {"weights": "plain"}) if linear else ("erm", {})  # where only a layer learns, its optimum is at hand
     if tried is None:
-        return Advice("erm", {}, "there is nothing to try on this data", {})
+        return Advice(*plain, "there is nothing to try on this data", {})
     if not tried.supports:
-        return Advice("erm", {}, tried.reason, tried.json())
-    if linear_default(data):
-        return Advice("last_layer", {"weights": "opinion"}, tried.reason, tried.json())
-    return Advice("independence", {}, tried.reason, tried.json())
+        return Advice(*plain, tried.reason, tried.json())
+    robust = ("last_layer", {"weights": "opinion"}) if linear else ("independence", {})
+    return Advice(*robust, tried.reason, tried.json())
 
 
 def linear_default(data: DataSet) -> bool:
