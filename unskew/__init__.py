@@ -105,8 +105,7 @@ def audit(
     Example:
         found = unskew.audit("photos/", out="audit")
         print(found.verdict)
-        for finding in found.findings:
-            print(finding.name, finding.bias, (finding.low, finding.high))
+        print([(finding.name, finding.bias) for finding in found.findings])
     """
     from unskew.verbs.audit import audit as verb
 
@@ -205,17 +204,9 @@ def train(
     from unskew.verbs.train import train as verb
 
     return verb(
-        source,
-        method,
-        model=model,
-        out=out,
-        weights=weights,
-        seed=seed,
-        device=device,
-        settings=settings,
-        force=force,
+        source, method, model=model, out=out, weights=weights, seed=seed, device=device, settings=settings, force=force,
         command=command,
-    )
+    )  # fmt: skip
 
 
 def evaluate(
@@ -381,8 +372,7 @@ def bench(
 
     Example:
         found = unskew.bench("pgd-table1", scale="smoke", out="bench")
-        for row in found.table:
-            print(row.method, row.figure, row.mean, row.published_mean)
+        print([(row.method, row.figure, row.mean, row.published_mean) for row in found.table])
     """
     from unskew.verbs.bench import bench as verb
 

@@ -154,7 +154,7 @@ def fit_weighted(
         loss = torch.zeros(len(decays))
         for k in range(FOLDS):
             rows = fold == k
-            logits = torch.einsum("nd,epdc->enpc", x[rows], w[:, k])
+            logits = torch.einsum("bf,epfc->ebpc", x[rows], w[:, k])
             picked = logits.gather(3, y[rows][None, :, :, None].expand(len(decays), -1, -1, -1)).squeeze(3)
             loss += (share[rows] * (logits.logsumexp(3) - picked)).sum((1, 2))
         best = decays[int(loss.argmin())]

@@ -45,7 +45,7 @@ def held_out_logits(
     logits = x.new_empty(len(decays), len(x), classes)
     for k in range(number):
         rows = fold == k
-        logits[:, rows] = torch.einsum("nd,edc->enc", x[rows], w[:, k])
+        logits[:, rows] = torch.einsum("bf,efc->ebc", x[rows], w[:, k])
     return logits
 
 

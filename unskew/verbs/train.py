@@ -22,7 +22,6 @@ from unskew.training.defaults import choose
 from unskew.training.finished import trained_method
 from unskew.training.fit import TrainConfig
 from unskew.training.predict import predict
-from unskew.training.reference import advice, quick_trial
 from unskew.training.run import train_once
 from unskew.training.settings import BEFORE, check_method, check_training, run_config, split_method
 
@@ -123,6 +122,8 @@ class _Stages:
         )  # fmt: skip
 
     def advice(self) -> Advice:
+        from unskew.training.reference import advice, quick_trial  # as for repairs: other trainings do without it
+
         data = self.data()
         workers = 0 if data.reading is None else int(data.reading.workers)
         return advice(data, quick_trial(data, data.rows("train"), self.seed, workers))
