@@ -57,6 +57,15 @@ def test_a_shortcut_that_becomes_easier_to_read():
     )
 
 
+def test_noise_that_is_nothing_but_rows_without_the_shortcut():
+    d = data()
+    opinion = torch.where(torch.arange(400) < 360, d.y, 1 - d.y)
+    lacking = opinion != d.y  # 40 rows
+    for noisy, expected in ((lacking, ["noise"]), (torch.arange(400) % 10 == 0, []), (torch.zeros(400, dtype=torch.bool), [])):
+        found = harms(d, torch.arange(400), (~noisy).double(), opinion, [], noisy)
+        assert [h.kind for h in found] == expected
+
+
 def test_the_word_for_what_became_of_it():
     assert change(Measured("c", reading(0.8), reading(0.1)), []) == "removed"
     assert change(Measured("c", reading(0.8), reading(0.5)), []) == "less"

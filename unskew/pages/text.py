@@ -150,6 +150,11 @@ def repair_table(found: Repaired) -> str:
     for r in found.measured:
         lines.append(f"{r.name:28} {_short(r.before.bias):>6} %  {_short(r.after.bias):>6} %")
         lines += [f"  {when.reason}" for when in (r.before, r.after) if when.reason]
+    if found.effective is not None:
+        lines += [
+            "",
+            f"effective rows: {found.effective:.0f}" + (f"; what could be read: {found.change}" if found.change else ""),
+        ]
     after = ["", "next:", f"  {found.next}"] if found.next else []  # tables of version 0.1 have none
     return "\n".join([*lines, "", found.verdict, "", f"table: {found.path}", f"page: {found.page}", *after])
 

@@ -12,6 +12,7 @@ from unskew.stats.independence import LEAST_EFFECTIVE, agreement, effective_rows
 
 LEAST_SHARE = 0.5  # of a class's former part of the rows or of the weight
 REVERSED = 0.1  # part of the weight by which the opinion may fall below independence
+SAME = 0.8  # overlap of noisy and conflicting rows, in both directions, from which they are the same
 RAISED = 0.02  # readable share that may be added
 REMOVED = 0.25  # part of the former readable share below which the shortcut counts as removed
 HARDLY = 0.8  # and above which it has hardly changed
@@ -21,12 +22,19 @@ HARDLY = 0.8  # and above which it has hardly changed
 class Harm:
     """One reason to refuse a repair."""
 
-    kind: str  # class, rows, reversed or raised
+    kind: str  # class, rows, reversed, noise or raised
     line: str
 
 
-def harms(data: DataSet, index: Tensor, weight: Tensor, opinion: Tensor | None, measured: Sequence[Measured]) -> list[Harm]:
-    """Everything that is wrong with these weights, the worst first."""
+def harms(
+    data: DataSet,
+    index: Tensor,
+    weight: Tensor,
+    opinion: Tensor | None,
+    measured: Sequence[Measured],
+    noisy: Tensor | None = None,
+) -> list[Harm]:
+    """Everything that is wrong with these weights, the worst first. `noisy` marks rows that were dropped for their labels."""
     found = []
     effective = effective_rows(weight)
     if effective < min(LEAST_EFFECTIVE, len(weight) / 2):  # half of a set that has hardly more to begin with
@@ -38,6 +46,7 @@ def harms(data: DataSet, index: Tensor, weight: Tensor, opinion: Tensor | None, 
         found += _lost_class(data, y, weight)
         if opinion is not None:
             found += _reversed(y, weight, opinion, len(data.classes))
+            found += [] if noisy is None else _not_noise(y, opinion, noisy)
     found += [h for m in measured for h in _raised(m)]
     return found
 
@@ -64,6 +73,16 @@ def _reversed(y: Tensor, weight: Tensor, opinion: Tensor, classes: int) -> list[
             f"the shortcut is reversed: the biased model is right on {100 * got:.0f} % of the weight, {100 * free:.0f} % by chance",
         )
     ]
+
+
+def _not_noise(y: Tensor, opinion: Tensor, noisy: Tensor) -> list[Harm]:
+    """Rows called noisy that are nothing but the rows which lack the shortcut."""
+    away = opinion != y
+    both = int((away & noisy).sum())
+    if not both or both < SAME * int(noisy.sum()) or both < SAME * int(away.sum()):
+        return []
+    line = f"the {int(noisy.sum())} rows called noisy are the rows that lack the shortcut ({both} of {int(away.sum())}), not wrong labels"
+    return [Harm("noise", line)]
 
 
 def _raised(m: Measured) -> list[Harm]:

@@ -81,7 +81,7 @@ def repair(
         outcome = chosen.apply(work, cfg)
         _check_outcome(outcome, method)
         measured = _measure(work, outcome, measure, seed)
-        harm = harms(data, outcome.index, outcome.weight, _opinion(work, outcome, measured), measured)
+        harm = harms(data, outcome.index, outcome.weight, _opinion(work, outcome, measured), measured, outcome.noisy)
         if harm and not force:
             raise UserError(f"{method} would do harm: {harm[0].line}; nothing was written. --force writes it all the same")
         for one in harm:
