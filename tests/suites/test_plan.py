@@ -67,7 +67,8 @@ def test_methods_of_the_packages_suites_can_be_built(name):
         settings = {k: v for k, v in task.settings.items() if "{shared." not in v}
         kind = task.method.rpartition("+")[2]
         key = (kind, task.model, str(settings))
-        if kind not in registry.names("methods") or check_method(kind).staged or key in built:
+        # Without a network in the suite, the default training chooses one that fits.
+        if kind not in registry.names("methods") or check_method(kind).staged or key in built or not task.model:
             continue
         built.add(key)
         if task.source not in sets:

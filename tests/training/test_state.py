@@ -38,7 +38,7 @@ class Stopping:
 
 
 def test_log_lines_are_json_and_cover_the_run(tmp_path):
-    run = package.train("toy", out=tmp_path / "r", settings={"train.steps": 120, "train.log_every": 50})
+    run = package.train("toy", model="mlp", out=tmp_path / "r", settings={"train.steps": 120, "train.log_every": 50})
     steps = [row["step"] for row in run.log() if row["kind"] == "train"]
     assert steps == [1, 50, 100, 120]
 
