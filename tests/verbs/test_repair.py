@@ -6,6 +6,8 @@ import polars as pl
 import pytest
 
 import unskew as package
+from unskew.core.errors import UserError
+from unskew.parts.guards import Harm
 from unskew.records import Table
 
 SOURCE = "colored-mnist:base=digits,ratio=0.95"
@@ -127,3 +129,18 @@ def test_network_repairs_through_the_command_line(unskew, tmp_path):
     done = unskew("repair", source, "--with", "denoise", "train.epochs=4", "--force", "--out", "d.parquet", "--json")
     assert '"noisy"' in done.stdout
     unskew("train", source, "--weights", "g.parquet", "train.weights=sampler", "train.epochs=1", "--out", "run")
+
+
+def test_harmful_weights_are_refused_unless_forced(tmp_path, monkeypatch):
+    words = {"out": tmp_path / "w.parquet", "settings": {"by": "class"}}
+    monkeypatch.setattr("unskew.verbs.repair.harms", lambda *_: [Harm("rows", "9 effective rows are left of 900")])
+    with pytest.raises(
+        UserError, match=r"inverse_frequency would do harm: 9 effective rows are left of 900; no table was written"
+    ):
+        package.repair(SOURCE, "inverse_frequency", **words)
+    assert not list(tmp_path.iterdir())
+    found = package.repair(SOURCE, "inverse_frequency", force=True, **words)
+    assert found.harms == ["9 effective rows are left of 900"]
+    assert found.effective > 900
+    assert "Forced: 9 effective rows are left of 900" in (tmp_path / "w.html").read_text()
+    assert package.repair(SOURCE, "inverse_frequency", **words).harms == found.harms  # finished before, and said so

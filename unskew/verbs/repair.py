@@ -83,7 +83,7 @@ def repair(
         measured = _measure(work, outcome, measure, seed)
         harm = harms(data, outcome.index, outcome.weight, _opinion(work, outcome, measured), measured, outcome.noisy)
         if harm and not force:
-            raise UserError(f"{method} would do harm: {harm[0].line}; nothing was written. --force writes it all the same")
+            raise UserError(f"{method} would do harm: {harm[0].line}; no table was written. --force writes it all the same")
         for one in harm:
             progress.say(f"warning: {one.line} (--force)")
         result = _result(chosen, cfg, work, outcome, measured, harm, every, command, place)
