@@ -12,7 +12,8 @@ import time
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from unskew.measure.representation_bias import DECAYS, folds_of, representation_bias
+from unskew.measure.representation_bias import DECAYS, representation_bias
+from unskew.stats.readers import spread_folds
 
 ROWS, WIDTH, CLASSES, FOLDS = 50_000, 512, 10, 5
 
@@ -32,7 +33,7 @@ def main() -> None:
     ours = representation_bias(x, y, folds=FOLDS, permutations=0, bootstrap=0)
     ours_time = time.perf_counter() - started
 
-    fold = folds_of(y, FOLDS, 0)
+    fold = spread_folds(y, FOLDS, 0)
     z = ((x - x.mean(0)) / x.std(0)).numpy()
     losses = {d: [] for d in DECAYS}
     started = time.perf_counter()

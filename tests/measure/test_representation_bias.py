@@ -13,14 +13,15 @@ from tests.support.rows import rows
 from unskew.core.errors import UserError
 from unskew.data import load
 from unskew.measure import representation_bias
-from unskew.measure.representation_bias import folds_of, held_out_loss
+from unskew.measure.representation_bias import held_out_loss
+from unskew.stats.readers import spread_folds
 
 
 def test_held_out_risk_is_scikit_learns_fold_by_fold():
     x, y = rows(900, strength=0.7)
     e = representation_bias(x, y, permutations=0, bootstrap=0, decays=(1e-2,))
     z = ((x - x.mean(0)) / x.std(0)).double().numpy()
-    fold = folds_of(y, 5, 0)
+    fold = spread_folds(y, 5, 0)
     risks = []
     for k in range(5):
         train, test = (fold != k).numpy(), (fold == k).numpy()
@@ -62,7 +63,7 @@ def test_integer_weights_are_repeated_rows():
     x, y = rows(200)
     x = torch.cat([torch.ones(len(x), 1), x], 1).double()
     times = torch.randint(1, 4, (200,), generator=torch.Generator().manual_seed(1))
-    fold = folds_of(y, 2, 0)
+    fold = spread_folds(y, 2, 0)
     weighted = held_out_loss(x, y[:, None], times[:, None].double(), fold, 2, (1e-2,), 3)[0][:, 0, 0]
     again = torch.repeat_interleave(torch.arange(200), times)
     copied = held_out_loss(x[again], y[again][:, None], torch.ones(len(again), 1).double(), fold[again], 2, (1e-2,), 3)[0][

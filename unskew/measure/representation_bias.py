@@ -34,6 +34,7 @@ from torch import Tensor
 from unskew.core.errors import UserError
 from unskew.core.rng import stream
 from unskew.stats.groups import tensor_of
+from unskew.stats.readers import spread_folds
 from unskew.stats.softmax import ROWS, fit_softmax
 
 DECAYS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
@@ -89,7 +90,7 @@ def representation_bias(
     if x.shape[1] == 1:  # only the constant is left
         flat = torch.zeros(len(y), dtype=torch.float64)
         return BiasEstimate(0.0, entropy, entropy, 0.0, 0.0, 0.0, 0.0, (0.0,) * num_classes, flat, len(y), decays[0], 0, note)
-    fold = folds_of(y, folds, seed)
+    fold = spread_folds(y, folds, seed)
     losses, fitted = held_out_loss(x, y[:, None], omega[:, None], fold, folds, decays, num_classes)
     risks = omega @ losses[:, :, 0]
     best = int(risks.argmin())
@@ -205,15 +206,6 @@ def _checked(features: Tensor, y: Tensor, weights: Tensor | None, folds: int) ->
     centred = centred / centred.abs().amax(0)  # before squaring, as 1e200 would overflow
     x = (centred / centred.std(0)).to(torch.float32 if features.numel() > 2_000_000 else torch.float64)
     return torch.cat([x.new_ones(len(x), 1), x], 1), y, omega / omega.sum(), note
-
-
-def folds_of(y: Tensor, folds: int, seed: int) -> Tensor:
-    """A fold for every row, each class spread evenly over the folds."""
-    order = torch.randperm(len(y), generator=stream(seed, "folds"))
-    order = order[y[order].argsort(stable=True)]
-    fold = torch.empty_like(y)
-    fold[order] = torch.arange(len(y)) % folds
-    return fold
 
 
 def held_out_loss(
