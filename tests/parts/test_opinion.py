@@ -69,3 +69,35 @@ def test_several_labels_and_tiny_classes_are_not_tried():
     data = package.load("tiles:base=digits,rows=200")
     assert quick_trial(data, data.rows("train"), 0, 0) is None
     assert advice(data, None).method == "erm"
+
+
+def test_a_second_shortcut_is_found_behind_the_first():
+    """Pictures whose colour agrees with the class in 95 % of rows and whose stripes do in 90 %, each by itself."""
+    generator = torch.Generator().manual_seed(0)
+    n = 1500
+    y = torch.randint(0, 2, (n,), generator=generator)
+    colour = torch.where(torch.rand(n, generator=generator) < 0.95, y, 1 - y)
+    stripes = torch.where(torch.rand(n, generator=generator) < 0.90, y, 1 - y)
+    x = torch.rand(n, 3, 16, 16, generator=generator) * 0.3
+    x[:, 0] += 0.4 * colour[:, None, None]
+    wave = 0.15 * torch.tensor([1.0, 1.0, -1.0, -1.0]).repeat(4)
+    x += torch.where(stripes[:, None, None, None] == 1, wave.view(1, 1, 1, 16), wave.view(1, 1, 16, 1)) + 0.15
+    data = package.load((x.clamp(0, 1).numpy(), y.numpy()))
+    rows = torch.arange(len(data.y))
+    # A layer that sees both shortcuts well, and the class hardly.
+    content = y + 1.5 * torch.randn(n, generator=generator)
+    seen = torch.stack([colour.float(), stripes.float(), content], 1) + 0.05 * torch.randn(n, 3, generator=generator)
+    seen = (seen - seen.mean(0)) / seen.std(0)
+    one = opinion_of(data, rows, y, 2, reference_logits(seen, y, 2))
+    both = opinion_of(data, rows, y, 2, reference_logits(seen, y, 2), features=seen)
+    assert one.further.shape[1] == 0
+
+    def tells(weight, attribute):
+        return float(weight[attribute == y].sum() / weight.sum())
+
+    # Balancing the first alone leaves the second telling the class; together neither does.
+    assert both.further.shape[1] >= 1
+    assert abs(tells(both.weight, colour) - 0.5) < 0.1
+    assert abs(tells(both.weight, stripes) - 0.5) < 0.1
+    assert max(tells(one.weight, colour), tells(one.weight, stripes)) > 0.75
+    assert "separate shortcuts" in both.words()

@@ -102,3 +102,17 @@ def test_a_dropped_class_is_kept_and_wrong_weights_are_refused():
     assert float(w[y == 0].sum()) == pytest.approx(500)
     with pytest.raises(UserError, match="one weight per row"):
         calibrate(torch.zeros(1000), y, o, 2)
+
+
+def test_the_class_is_independent_of_each_of_two_opinions():
+    generator = torch.Generator().manual_seed(0)
+    y = torch.randint(0, 3, (3000,), generator=generator)
+    opinions = torch.stack([torch.where(torch.rand(3000, generator=generator) < 0.8, y, (y + 1 + k) % 3) for k in range(2)], 1)
+    w = independence_weights(y, opinions, 3)
+    assert float(w.mean()) == pytest.approx(1)
+    for k in range(2):
+        table = joint(w, y, opinions[:, k], 3)
+        # Cells that no row is in stay empty, so the margins hold and agreement falls to what the other cells leave.
+        torch.testing.assert_close(table.sum(1), y.bincount(minlength=3) / len(y) * torch.ones(3, dtype=torch.float64))
+        alone = joint(independence_weights(y, opinions[:, k], 3), y, opinions[:, k], 3)
+        torch.testing.assert_close(table, alone, atol=1e-3, rtol=0)

@@ -111,7 +111,10 @@ class LastLayer(Method):
             weight = difficulty(problem.features, y, classes, self.cfg.gamma, problem.seed)
         else:
             reference = reference_logits(problem.features, y, classes, seed=problem.seed)
-            found = opinion_of(problem.data, problem.rows, y, classes, reference, seed=problem.seed, workers=problem.workers)
+            found = opinion_of(
+                problem.data, problem.rows, y, classes, reference,
+                features=problem.features, seed=problem.seed, workers=problem.workers,
+            )  # fmt: skip
             progress.say(found.words())
             weight = found.weight
         weight = weight if problem.weight is None else weight * problem.weight

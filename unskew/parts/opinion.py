@@ -3,6 +3,9 @@
 A reference model is wrong on the rows that lack the shortcut, and on the hard ones. If simple representations (colour, texture,
 border, ...) explain which rows those are, a reader of just these gives the opinion: it cannot see the content, so it errs on the
 rows that lack the shortcut and on few others. If none does, the reference's own opinion has to do.
+
+A second shortcut hides behind the first. So where the reference can be fitted again, it is fitted with the weights found so far, and
+what explains the errors it then makes gives a further opinion; the class is made independent of all of them.
 """
 
 from dataclasses import dataclass
@@ -14,7 +17,7 @@ from torch import Tensor
 from unskew.data.dataset import DataSet
 from unskew.features import Spec, compute, standard
 from unskew.measure.explained_errors import Explained, explained_errors
-from unskew.stats.independence import independence_weights
+from unskew.stats.independence import LEAST_EFFECTIVE, effective_rows, independence_weights
 from unskew.stats.readers import biased_logits, class_balanced, held_out_logits, with_constant
 
 EXPLAINS = 0.7  # area under the curve from which a representation counts as the reason for the errors
@@ -22,6 +25,8 @@ NEARLY = 0.15  # representations that explain nearly as much are read together
 DECAYS = (1e-1, 1e-2)  # of the readers
 REFERENCE = 3.0  # weight decay of the reference layer: simple enough to live on the shortcut
 SIMPLE = (3e-1, 1e-1, 3e-2)  # weight decays of the biased reader to choose from: few rows need a larger one
+STILL_EXPLAINS = 0.6  # the least that the interval must stay above for errors left by the opinions found so far
+MOST_OPINIONS = 3
 SEEDS = 3  # ways to cut the rows into folds, averaged
 
 
@@ -41,6 +46,7 @@ class Opinion:
 
     index: Tensor  # (n,) sample ids
     code: Tensor  # (n,) the class that the biased model would say
+    further: Tensor  # (n, K) what readers of further shortcuts would say; K is often 0
     weight: Tensor  # (n,) mean 1
     source: tuple[str, ...]  # representations that were read; empty: the reference itself
     explanations: tuple[Explanation, ...]  # the best first
@@ -55,7 +61,11 @@ class Opinion:
         """Where the opinion comes from, in a sentence."""
         if self.source:
             names = ", ".join(e.phrase for e in self.explanations if e.name in self.source)
-            return f"opinion: read from {names}, which explains the simple model's errors (area under the curve {self.explained:.2f})"
+            more = f"; {1 + self.further.shape[1]} separate shortcuts are balanced together" if self.further.shape[1] else ""
+            return (
+                f"opinion: read from {names}, which explains the simple model's errors (area under the curve {self.explained:.2f})"
+                f"{more}"
+            )
         return f"opinion: the simple model's own; no simple representation explains its errors (best {self.explained:.2f})"
 
 
@@ -78,50 +88,92 @@ def explain(
         return [], {}
     index, features = compute(data, specs, rows, workers=workers)
     here = torch.isin(rows, index)
-    target, bad = y[here], wrong[here]
+    known = {one.name: _filled(features[one.name], here) for one in specs}
+    return _ranked(specs, known, y, classes, wrong, class_balanced(y), seed), known
+
+
+def _ranked(
+    specs: list[Spec], features: dict[str, Tensor], y: Tensor, classes: int, wrong: Tensor, weight: Tensor, seed: int
+) -> list[Explanation]:
+    """The explanations by readers that were fitted with these weights, the best first."""
     found = []
     for one in specs:
-        x = with_constant(features[one.name])
-        logits = held_out_logits(x, target, classes, DECAYS, weight=class_balanced(target), seed=seed)
-        loss = torch.stack([F.cross_entropy(z, target) for z in logits])
-        best = logits[int(loss.argmin())]
-        gain = best.double().log_softmax(1).gather(1, target[:, None]).squeeze(1)
-        errors = explained_errors(gain, bad, target, seed=seed)
-        found.append(Explanation(one.name, one.phrase, errors, balanced_accuracy(best, target)))
-    known = {one.name: _filled(features[one.name], here) for one in specs}
-    return sorted(found, key=lambda e: -_value(e)), known
+        logits = held_out_logits(with_constant(features[one.name]), y, classes, DECAYS, weight=weight, seed=seed)
+        best = logits[_least_loss(logits, y, weight)]
+        gain = best.double().log_softmax(1).gather(1, y[:, None]).squeeze(1)
+        found.append(Explanation(one.name, one.phrase, explained_errors(gain, wrong, y, seed=seed), balanced_accuracy(best, y)))
+    return sorted(found, key=lambda e: -_value(e))
 
 
-def reference_logits(features: Tensor, y: Tensor, classes: int, *, seed: int = 0) -> Tensor:
+def reference_logits(features: Tensor, y: Tensor, classes: int, *, weight: Tensor | None = None, seed: int = 0) -> Tensor:
     """Held-out logits of a simple linear layer on standardised features, for use as the reference."""
     x = torch.cat([features.new_ones(len(features), 1), features], 1)
-    return biased_logits(x, y, classes, decay=REFERENCE, seed=seed, rounds=2)
+    return biased_logits(x, y, classes, decay=REFERENCE, weight=weight, seed=seed, rounds=2)
 
 
 def opinion_of(
-    data: DataSet, rows: Tensor, y: Tensor, classes: int, reference: Tensor, *, seed: int = 0, workers: int = 0
+    data: DataSet,
+    rows: Tensor,
+    y: Tensor,
+    classes: int,
+    reference: Tensor,
+    *,
+    features: Tensor | None = None,
+    seed: int = 0,
+    workers: int = 0,
 ) -> Opinion:
-    """The opinion on these rows, whose classes are `y`; `reference` has a model's held-out logits of them."""
-    wrong = reference.argmax(1) != y
-    explanations, features = explain(data, rows, y, classes, wrong, seed=seed, workers=workers)
-    best = max((_value(e) for e in explanations), default=0.0)
-    chosen = [e.name for e in explanations if _value(e) >= max(EXPLAINS, best - NEARLY)]
+    """The opinion on these rows, whose classes are `y`; `reference` has a model's held-out logits of them.
+
+    With the `features` that the reference is a linear layer of, further shortcuts are looked for too.
+    """
+    explanations, simple = explain(data, rows, y, classes, reference.argmax(1) != y, seed=seed, workers=workers)
+    chosen = _chosen(explanations, EXPLAINS)
     if not chosen:
         code = reference.argmax(1)
-        return Opinion(rows, code, independence_weights(y, code, classes), (), tuple(explanations))
+        weight = independence_weights(y, code, classes)
+        return Opinion(rows, code, code.new_empty(len(y), 0), weight, (), tuple(explanations))
+    votes = [_votes(simple, chosen, y, classes, class_balanced(y), seed)]
+    weight = _weights(y, votes, classes)
+    names, specs = list(chosen), nuisances(data)
+    while features is not None and len(votes) < MOST_OPINIONS:
+        again = reference_logits(features, y, classes, weight=weight, seed=seed)
+        left = _ranked(specs, simple, y, classes, again.argmax(1) != y, weight, seed)
+        chosen = _chosen([e for e in left if e.errors.low >= STILL_EXPLAINS], STILL_EXPLAINS)
+        if not chosen:
+            break
+        more = [*votes, _votes(simple, chosen, y, classes, weight, seed)]
+        balanced = _weights(y, more, classes)
+        if effective_rows(balanced) < LEAST_EFFECTIVE * classes:
+            break  # too few rows contradict both
+        votes, weight = more, balanced
+        names += [name for name in chosen if name not in names]
+    codes = torch.stack([v.softmax(2).mean(0).argmax(1) for v in votes], 1)
+    return Opinion(rows, codes[:, 0], codes[:, 1:], weight, tuple(names), tuple(explanations))
+
+
+def _chosen(explanations: list[Explanation], least: float) -> list[str]:
+    best = max((_value(e) for e in explanations), default=0.0)
+    return [e.name for e in explanations if _value(e) >= max(least, best - NEARLY)]
+
+
+def _votes(features: dict[str, Tensor], chosen: list[str], y: Tensor, classes: int, weight: Tensor, seed: int) -> Tensor:
+    """(SEEDS, n, classes) logits of a biased reader of the chosen representations, each from other folds."""
     x = with_constant(torch.cat([features[name] for name in chosen], 1))
-    decay = _best_decay(x, y, classes, seed)
-    votes = [biased_logits(x, y, classes, decay=decay, seed=seed + k) for k in range(SEEDS)]
-    weight = torch.stack([independence_weights(y, v.argmax(1), classes) for v in votes]).mean(0)
-    code = torch.stack([v.softmax(1) for v in votes]).mean(0).argmax(1)
-    return Opinion(rows, code, weight, tuple(chosen), tuple(explanations))
+    logits = held_out_logits(x, y, classes, SIMPLE, weight=weight, seed=seed)
+    decay = SIMPLE[_least_loss(logits, y, weight)]
+    return torch.stack([biased_logits(x, y, classes, decay=decay, weight=weight, seed=seed + k) for k in range(SEEDS)])
 
 
-def _best_decay(x: Tensor, y: Tensor, classes: int, seed: int) -> float:
-    """The weight decay whose reader reads held-out rows best."""
-    logits = held_out_logits(x, y, classes, SIMPLE, weight=class_balanced(y), seed=seed)
-    loss = [float(F.cross_entropy(z, y)) for z in logits]
-    return SIMPLE[loss.index(min(loss))]
+def _weights(y: Tensor, votes: list[Tensor], classes: int) -> Tensor:
+    """The mean over the seeds of weights that make the class independent of each opinion."""
+    codes = torch.stack([v.argmax(2) for v in votes], 2)  # (SEEDS, n, K)
+    return torch.stack([independence_weights(y, code, classes) for code in codes]).mean(0)
+
+
+def _least_loss(logits: Tensor, y: Tensor, weight: Tensor) -> int:
+    """Which of several readers has the lowest weighted loss on held-out rows."""
+    loss = [float((weight * F.cross_entropy(z, y, reduction="none").double()).mean()) for z in logits]
+    return loss.index(min(loss))
 
 
 def _value(e: Explanation) -> float:

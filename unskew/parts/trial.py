@@ -60,7 +60,7 @@ def trial(data: DataSet, rows: Tensor, features: Tensor, *, seed: int = 0, worke
     """Try balancing on these rows, one class each, with standardised features of a simple model."""
     y, classes = data.y[rows], len(data.classes)
     reference = reference_logits(features, y, classes, seed=seed)
-    opinion = opinion_of(data, rows, y, classes, reference, seed=seed, workers=workers)
+    opinion = opinion_of(data, rows, y, classes, reference, features=features, seed=seed, workers=workers)
     x = torch.cat([features.new_ones(len(features), 1), features], 1)
     w = opinion.weight
     plain = _best(held_out_logits(x, y, classes, DECAYS, weight=class_balanced(y), seed=seed), y, class_balanced(y))

@@ -29,20 +29,32 @@ def independence_weights(y: Tensor, opinion: Tensor, classes: int) -> Tensor:
     .. math::  w_i = \frac{u_{y_i o_i}}{n_{y_i o_i}}, \qquad
                \sum_o u_{yo} = P(y), \quad \sum_y u_{yo} = P(o), \quad u_{yo} \propto P(y)\, P(o) \text{ before raking}
 
-    A cell without rows stays empty; raking then restores both margins as far as the other cells allow.
+    A cell without rows stays empty; raking then restores both margins as far as the other cells allow. Several opinions (n, K) are
+    raked in turn until the class is independent of each.
 
     >>> y, o = torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([0, 0, 1, 1, 1, 0])
     >>> independence_weights(y, o, 2).tolist()
     [0.75, 0.75, 1.5, 0.75, 0.75, 1.5]
     """
-    counts = torch.zeros(classes, classes, dtype=torch.float64)
-    counts.view(-1).index_add_(0, y * classes + opinion, torch.ones(len(y), dtype=torch.float64))
-    rows, columns = counts.sum(1) / len(y), counts.sum(0) / len(y)
+    cells = y[:, None] * classes + opinion.view(len(y), -1)  # (n, K)
+    targets = [_independent_mass(column, classes) for column in cells.unbind(1)]
+    weight = torch.ones(len(y), dtype=torch.float64)
+    for _ in range(1 if len(targets) == 1 else SWEEPS):
+        for column, target in zip(cells.unbind(1), targets, strict=True):
+            sums = torch.zeros(classes * classes, dtype=torch.float64).index_add_(0, column, weight)
+            weight = weight * (target / sums.clamp(min=1e-300))[column]
+    return weight / weight.mean()
+
+
+def _independent_mass(cell: Tensor, classes: int) -> Tensor:
+    """(classes^2,) the rows that each cell of class and opinion would have if the two were independent; empty cells stay empty."""
+    counts = cell.bincount(minlength=classes * classes).double().view(classes, classes)
+    rows, columns = counts.sum(1) / len(cell), counts.sum(0) / len(cell)
     mass = torch.where(counts > 0, rows[:, None] * columns, 0.0)
     for _ in range(SWEEPS):
         mass = mass * (columns / mass.sum(0).clamp(min=1e-300))
         mass = mass * (rows / mass.sum(1).clamp(min=1e-300))[:, None]
-    return (mass / counts.clamp(min=1) * len(y))[y, opinion]
+    return mass.flatten() * len(cell)
 
 
 def raked_weights(y: Tensor, opinion: Tensor, sweeps: int = 50) -> Tensor:

@@ -49,15 +49,26 @@ def held_out_logits(
     return logits
 
 
-def biased_logits(x: Tensor, y: Tensor, classes: int, *, decay: float, seed: int = 0, q: float = 0.7, rounds: int = 3) -> Tensor:
+def biased_logits(
+    x: Tensor,
+    y: Tensor,
+    classes: int,
+    *,
+    decay: float,
+    weight: Tensor | None = None,
+    seed: int = 0,
+    q: float = 0.7,
+    rounds: int = 3,
+) -> Tensor:
     r"""Held-out logits of a reader that commits to what most rows show: generalised cross-entropy by repeated weighting.
 
-    .. math::  \omega_i \leftarrow \frac{p_{y_i}^q}{n_{y_i}}, \qquad p = \text{held-out probability of the round before}
+    .. math::  \omega_i \leftarrow \beta_i\, p_{y_i}^q, \qquad p = \text{held-out probability of the round before}
 
-    The gradient of GCE is p^q times that of cross-entropy, so rows that contradict the majority lose their say.
+    The gradient of GCE is p^q times that of cross-entropy, so rows that contradict the majority lose their say. beta are the given
+    weights, 1 / n of the row's class without any.
     """
-    balance, weight = class_balanced(y), class_balanced(y)
-    logits = held_out_logits(x, y, classes, (decay,), weight=weight, seed=seed)[0]
+    balance = class_balanced(y) if weight is None else weight
+    logits = held_out_logits(x, y, classes, (decay,), weight=balance, seed=seed)[0]
     for _ in range(rounds - 1):
         sure = logits.double().softmax(1).gather(1, y[:, None]).squeeze(1)
         logits = held_out_logits(x, y, classes, (decay,), weight=balance * sure.clamp(min=1e-3) ** q, seed=seed)[0]
