@@ -39,6 +39,11 @@ class Spec:
         """Whether it may legitimately show the class, so that being readable does not make it a shortcut."""
         return self.kind.is_content(self.cfg)
 
+    @property
+    def artefact(self) -> bool:
+        """Whether it cannot be part of what the inputs show, so that being readable makes it a shortcut."""
+        return self.kind.artefact
+
     def missing(self, data: DataSet) -> str:
         return self.kind.applies(data, self.cfg)
 

@@ -15,7 +15,7 @@ EVIL = "<script>document.title='pwned'</script>"
 def audit(findings, classes):
     listed = [
         Finding(
-            name=f"look{k}", bias=0.9 - 0.05 * k, low=0.01, high=0.95, chance=0.0, chance_high=0.02, verdict="strong", content=False,
+            name=f"look{k}", bias=0.9 - 0.05 * k, low=0.01, high=0.95, chance=0.0, chance_high=0.02, verdict="shortcut", content=False,
             sentence=f"sentence {k}", per_class=dict.fromkeys(classes, 0.25), features=3, solved=0.5, risk=0.1, entropy=0.7, n=100,
             note="",
         )
@@ -31,7 +31,7 @@ def audit(findings, classes):
 
 def test_all_findings_are_listed_and_twelve_are_drawn_by_class():
     page = render_audit(audit(15, ["a", "b"]))
-    assert [n for n in range(15) if f"<td>look{n}</td>" in page] == list(range(15))
+    assert [n for n in range(15) if f"<td>look{n}<span" in page] == list(range(15))
     assert re.findall(r"<tr><th>(look\d+)</th>", page) == [f"look{n}" for n in range(12)]
     assert page.count("25 %") == 12 * 2
     assert "90.0 %" in page

@@ -38,7 +38,7 @@ def save(root, fault="", n=60):
 @pytest.mark.parametrize(("fault", "expected"), [("size", "file"), ("quality", "file"), ("border", "crop:where=border")])
 def test_the_fault_is_named(fault, expected, tmp_path):
     found = package.audit(save(tmp_path / "photos", fault), out=tmp_path / "out").json()
-    called = {r["name"]: r for r in found["representations"] if r["verdict"] in ("shortcut", "strong")}
+    called = {r["name"]: r for r in found["representations"] if r["verdict"] in ("shortcut", "question")}
     assert expected in called
     assert called[expected]["low"] > 0.5
     assert "can be read from" in called[expected]["sentence"]
@@ -47,7 +47,8 @@ def test_the_fault_is_named(fault, expected, tmp_path):
 def test_a_clean_set_gets_a_clean_bill(tmp_path):
     found = package.audit(save(tmp_path / "photos", n=150), out=tmp_path / "out").json()
     assert {r["verdict"] for r in found["representations"]} <= {"clean", "trace"}
-    assert found["verdict"].startswith("No shortcut found")
+    assert found["verdict"].startswith("None of the ")
+    assert found["questions"] == []
 
 
 def test_page_json_and_scores_agree(tmp_path):
@@ -59,10 +60,10 @@ def test_page_json_and_scores_agree(tmp_path):
         attack=QUICK,
     )
     there = json.loads((tmp_path / "o" / "audit.json").read_text())
-    assert [r["name"] for r in there["representations"]] == sorted(
-        (r["name"] for r in there["representations"]),
-        key=lambda n: -next(r["bias"] for r in there["representations"] if r["name"] == n),
-    )
+    kinds = ["shortcut", "question", "readable", "trace", "clean"]
+    order = [kinds.index(r["verdict"]) for r in there["representations"]]
+    assert order == sorted(order)
+    assert there["representations"][0]["label"] in there["verdict"]  # the headline is the first row
     page = (tmp_path / "o" / "audit.html").read_text()
     assert "<script" not in page
     for r in there["representations"]:
@@ -114,9 +115,9 @@ def test_multi_label_rows_can_be_audited(tmp_path):
 def test_command_line(unskew, tmp_path):
     save(tmp_path / "photos", "size")
     done = unskew("audit", "photos", "--out", "o")
-    assert "file gives the class away" in done.stdout
+    assert done.stdout.startswith("Shortcut: the file's size, format and compression gives the class away")
     assert "page: " in done.stdout
-    assert json.loads(unskew("audit", "photos", "--out", "o", "--json").stdout)["representations"][0]["verdict"] == "strong"
+    assert json.loads(unskew("audit", "photos", "--out", "o", "--json").stdout)["representations"][0]["verdict"] == "shortcut"
     shutil.rmtree(tmp_path / "o")
 
 
@@ -308,3 +309,31 @@ def test_labels_alone_with_no_column_to_look_at(tmp_path):
     assert not package.load(frame).has_inputs
     found = package.audit(frame, bias=["site"], out=tmp_path / "f")
     assert found.columns[0].leakage.dataset == 0.5
+
+
+def test_what_is_expected_is_no_question_and_is_remembered(unskew, tmp_path):
+    """Class and brightness go together: asked about, answered, and not asked again, by any later audit of the same pictures."""
+    rng = np.random.default_rng(0)
+    for k, name in enumerate(("day", "night")):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for i in range(60):
+            picture = np.clip(rng.normal(150 - 60 * k, 25, (24, 24, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(picture).save(tmp_path / "photos" / name / f"{i}.png")
+    words = ("audit", "photos", "--representation", "color:kind=mean", "--no-trial")
+    asked = unskew(*words, "--out", "o").stdout
+    assert asked.startswith("Shortcut or signal? The mean colour")
+    assert "--expect color:kind=mean" in asked
+    assert "--expect rotation: no such representation" in unskew(*words, "--expect", "rotation", "--out", "o", expect=2).stderr
+    answered = json.loads(unskew(*words, "--expect", "mean colour", "--out", "o", "--json").stdout)
+    assert answered["representations"][0]["verdict"] == "readable"
+    assert answered["questions"] == []
+    assert answered["verdict"].startswith("None of the 1 probe ")
+    again = json.loads(unskew(*words, "--out", "elsewhere", "--json").stdout)
+    assert again["expected"] == ["color:kind=mean"]
+    assert again["questions"] == []
+
+
+def test_at_full_alignment_weighting_is_not_offered(tmp_path):
+    found = package.audit(save(tmp_path / "photos", "size"), representations=["file"], out=tmp_path / "o")
+    assert found.findings[0].contradicting == 0
+    assert "No row lacks it, so no weighting of the rows can help" in found.verdict

@@ -100,7 +100,7 @@ def ranking(representations: list[dict[str, Any]]) -> str:
 
     rows = [
         {
-            "name": r["name"],
+            "name": r.get("label") or r["name"],
             "bias": max(r["bias"], 0),
             "low": max(r["low"] or 0, 0),
             "high": max(r["high"] or 0, 0),
@@ -119,8 +119,8 @@ def ranking(representations: list[dict[str, Any]]) -> str:
             title=None,
             legend=alt.Legend(orient="top"),
             scale=alt.Scale(
-                domain=["clean", "trace", "weak", "shortcut", "strong", "readable"],
-                range=["#c5ccd3", "#e8d9b0", "#e9b872", "#de6e56", "#a63d2f", "#62b2a5"],
+                domain=["shortcut", "question", "readable", "trace", "clean"],
+                range=["#a63d2f", "#e9b872", "#62b2a5", "#e8d9b0", "#c5ccd3"],
             ),
         ),
     )

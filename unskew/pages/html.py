@@ -30,7 +30,14 @@ def environment() -> Environment:
     templates = Environment(
         loader=PackageLoader("unskew.pages", ""), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    templates.filters |= {"percent": _percent, "shade": shade, "warmth": warmth, "command": _command, "points": _points}
+    templates.filters |= {
+        "percent": _percent,
+        "shade": shade,
+        "warmth": warmth,
+        "command": _command,
+        "points": _points,
+        "area": _area,
+    }
     return templates
 
 
@@ -69,6 +76,10 @@ def _percent(value: float | None, digits: int = 1) -> str:
 
 def _points(value: float | None) -> str:
     return "–" if value is None or math.isnan(value) else f"{100 * value:.1f}"
+
+
+def _area(value: float | None) -> str:
+    return "–" if value is None or math.isnan(value) else f"{value:.2f}"
 
 
 def _command(text: str | list[str]) -> str:

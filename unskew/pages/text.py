@@ -119,10 +119,16 @@ def _more_leakage(leak: dict[str, Any]) -> list[str]:
 
 def audit_table(found: Audit) -> str:
     """The findings of an audit, ranked, and what to do next."""
-    lines = [found.verdict, "", f"{'representation':24} {'readable':>9}  {'95 % interval':18} {'chance':>8}  verdict"]
+    wide = max([24, *(len(r.label or r.name) for r in found.findings)])
+    lines = [found.verdict, "", f"{'the class, read from':{wide}} {'readable':>9}  {'95 % interval':18} {'chance':>8}  kind"]
     for r in found.findings:
         span = f"{_short(r.low)} to {_short(r.high)} %"
-        lines.append(f"{r.name:24} {_short(r.bias):>7} %  {span:18} {_short(r.chance):>6} %  {r.verdict}")
+        same = f" (the same as {r.same_as})" if r.same_as else ""
+        lines.append(
+            f"{r.label or r.name:{wide}} {_short(r.bias):>7} %  {span:18} {_short(r.chance):>6} %  {r.verdict}{same}  [{r.name}]"
+        )
+    lines += ["", found.overlaps] if found.overlaps else []
+    lines += ["", *found.questions] if found.questions else []
     for c in found.columns:
         leak = c.leakage
         interval = f" [{percent(leak.low)}, {percent(leak.high)}]" if leak else ""

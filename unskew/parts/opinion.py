@@ -17,6 +17,7 @@ from torch import Tensor
 from unskew.data.dataset import DataSet
 from unskew.features import Spec, compute, standard
 from unskew.measure.explained_errors import Explained, explained_errors
+from unskew.parts.answers import expected
 from unskew.stats.independence import LEAST_EFFECTIVE, effective_rows, independence_weights
 from unskew.stats.readers import biased_logits, class_balanced, held_out_logits, with_constant
 
@@ -70,8 +71,10 @@ class Opinion:
 
 
 def nuisances(data: DataSet) -> list[Spec]:
-    """The simple representations that should not tell the class; columns of the source are not looked at."""
-    return [one for one in standard(data)[0] if not one.content and not one.name.startswith("column")]
+    """The simple representations that should not tell the class; columns of the source are not looked at, nor what is expected."""
+    answered = expected(data)
+    kinds = (one for one in standard(data)[0] if not one.content and not one.name.startswith("column"))
+    return [one for one in kinds if one.name not in answered]
 
 
 def balanced_accuracy(logits: Tensor, y: Tensor) -> float:

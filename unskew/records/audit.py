@@ -20,7 +20,7 @@ class Finding:
     high: float
     chance: float
     chance_high: float
-    verdict: str  # clean, trace, weak, shortcut, strong; readable where the representation may legitimately show the class
+    verdict: str  # clean, trace, readable, question or shortcut; parts/findings.py says what they mean
     content: bool
     sentence: str
     per_class: dict[str, float]
@@ -30,6 +30,18 @@ class Finding:
     entropy: float
     n: int
     note: str
+    label: str = ""  # the name in plain words
+    explains: float | None = None  # of a simple model's errors: area under the curve, 0.5 explains none; None: not tried
+    contradicting: int | None = None  # rows whose class is not the one that its reader says
+    same_as: str = ""  # the finding above that already tells what this one tells
+    adds: float | None = None  # share of the label beyond what that finding tells
+    left: float | None = None  # share that can be read once that finding is balanced away
+
+
+def _finding(found: Mapping[str, Any]) -> Finding:
+    """A finding read back; versions up to 0.2 graded how much can be read, whether or not it may be content."""
+    former = {"weak": "question", "strong": "question", "shortcut": "question"} if "label" not in found else {}
+    return Finding(**{**found, "verdict": former.get(found["verdict"], found["verdict"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +138,9 @@ class Step:
 class Audit:
     """What an audit found, ranked. `scores` has one row per sample; `page` is the path of the HTML page."""
 
-    verdict: str
+    verdict: str  # in a sentence or two; of the first finding
     rows: int
-    findings: list[Finding]
+    findings: list[Finding]  # shortcuts first, then questions, then what may be read, each from the clearest on
     columns: list[ColumnFinding]
     left_out: LeftOut
     gallery: Gallery
@@ -141,6 +153,9 @@ class Audit:
     page: Path
     duplicates: Duplicates | None = None  # None: not looked for, as rows are not images or too many
     trial: Mapping[str, Any] | None = None  # what a trial of balancing gained and lost; None: nothing could be tried
+    questions: list[str] = field(default_factory=list)  # shortcut or signal? With the answer's option
+    overlaps: str = ""  # which findings are one thing, in words
+    expected: list[str] = field(default_factory=list)  # representations that the user expects to show the class
 
     def json(self) -> dict[str, Any]:
         """The content of audit.json, and what the command prints with --json."""
@@ -158,6 +173,9 @@ class Audit:
             "command": self.command,
             "seed": self.seed,
             "verdict": self.verdict,
+            "questions": self.questions,
+            "overlaps": self.overlaps,
+            "expected": self.expected,
         }
 
     @classmethod
@@ -169,16 +187,17 @@ class Audit:
         return cls(
             verdict=found["verdict"], rows=found["rows"], seed=found["seed"], command=found["command"], data=found["data"],
             identity=found["identity"], scores=scores, page=page, left_out=LeftOut(**found["left_out"]),
-            findings=[Finding(**r) for r in found["representations"]], columns=[ColumnFinding(**c) for c in columns],
+            findings=[_finding(r) for r in found["representations"]], columns=[ColumnFinding(**c) for c in columns],
             gallery=Gallery(**gallery, classes=shown), next=[Step(**s) for s in found["next"]],
             duplicates=Duplicates(**found["duplicates"]) if found.get("duplicates") else None,  # audits of version 0.2 have none
-            trial=found.get("trial"),
+            trial=found.get("trial"), questions=found.get("questions", []), overlaps=found.get("overlaps", ""),
+            expected=found.get("expected", []),
         )  # fmt: skip
 
     def _repr_html_(self) -> str:
         rows = [
             (
-                f.name,
+                f.label or f.name,
                 notebook.percent(f.bias),
                 f"{notebook.percent(f.low)} to {notebook.percent(f.high)}",
                 notebook.percent(f.chance),

@@ -30,6 +30,7 @@ class Representation:
     pixels: bool  # whether it reads the inputs
     content: bool | Callable[[Any], bool]  # whether it may legitimately show the class
     variants: Variants | Callable[[DataSet], Variants]  # the settings that an audit measures
+    artefact: bool = False  # whether it cannot be part of what the inputs show: how a file was made, a column of the table
     cached: bool = True  # false: cheap to compute, and may change while the files do not
     state: Callable[[Any], str] = _no_state  # what its features depend on besides its settings, such as a file of weights
 

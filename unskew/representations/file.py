@@ -20,7 +20,7 @@ from torch import Tensor
 
 from unskew.data.dataset import DataSet
 
-PIXELS, CONTENT = False, False
+PIXELS, CONTENT, ARTEFACT = False, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF")
 MODES = ("RGB", "L", "RGBA", "P", "CMYK")

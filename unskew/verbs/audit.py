@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import json
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,9 +27,10 @@ from unskew.measure.association import association
 from unskew.measure.leakage import Attack, dataset_leakage
 from unskew.measure.representation_bias import FOLDS, BiasEstimate, bias_of_labels
 from unskew.pages.audit import render_audit
-from unskew.parts.nuisance import simplest
+from unskew.parts.answers import expected, remember
+from unskew.parts.findings import describe, grouped, ordered, overlaps, questions, verdict
 from unskew.parts.trial import Trial
-from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Finding, Gallery, LeftOut, Step, Table
+from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Gallery, LeftOut, Step, Table
 from unskew.stats.splits import PARTS
 from unskew.training.reference import advice, quick_trial
 
@@ -48,6 +48,7 @@ def audit(
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     trial: bool = True,
+    expect: Sequence[str] = (),
     attack: Attack | None = None,
     fit_on: Literal["judged", "train"] = "judged",
     command: str = "",
@@ -64,7 +65,14 @@ def audit(
     if fit_on not in ("judged", "train"):
         raise UserError(f"fit_on={fit_on}: must be one of judged, train")
     parts = _parts(data) if fit_on == "train" and data.bias_names else None
-    asked = _identity(data, chosen, seed) | {"trial": trial, "protocol": (attack or Attack()).protocol, "fit_on": fit_on}
+    remember(data, expect, chosen)
+    known = expected(data)
+    asked = _identity(data, chosen, seed) | {
+        "expected": list(known),
+        "trial": trial,
+        "protocol": (attack or Attack()).protocol,
+        "fit_on": fit_on,
+    }
     check_place(out, "an audit", ("audit.json", "scores.parquet"))
     done = _finished(out, asked, data)
     if done is not None:
@@ -82,14 +90,20 @@ def audit(
             for one in chosen:
                 estimates.append((one, bias_of_labels(features[one.name], data.y[index], seed=seed)))
                 advance(1, one.name)
-        estimates.sort(key=lambda pair: -pair[1].bias)
-        findings = [describe(one, e, data) for one, e in estimates]
-        twins = of_data(data)
         tried = _trial(data, index, seed, words.get("workers", DataConfig().workers)) if trial else None
+        found = ordered([describe(one, e, data.classes, known, tried) for one, e in estimates])
+        if not data.multi_label:
+            found = grouped(found, features, data.y[index], len(data.classes), seed)
+        rank = {f.name: k for k, f in enumerate(found)}
+        estimates.sort(key=lambda pair: rank[pair[0].name])
+        twins = of_data(data)
         result = Audit(
-            verdict=verdict(findings, len(index)),
+            verdict=verdict(found, len(index)),
             rows=len(index),
-            findings=findings,
+            findings=found,
+            questions=questions(found),
+            overlaps=overlaps(found),
+            expected=list(known),
             columns=[_column(data, name, index, attack, seed, parts) for name in data.bias_names],
             left_out=LeftOut(classes=dropped, representations=left, unreadable=unreadable),
             gallery=gallery(data, index, estimates),
@@ -118,7 +132,9 @@ def _finished(out: Path, asked: Mapping[str, Any], data: DataSet) -> Audit | Non
     known = {"protocol": "paper", "fit_on": "judged", **there.get("identity", {})}  # version 0.2 had no choice
     if known.get("fingerprint") == data.former:  # of version 0.1
         known = {**known, "fingerprint": data.fingerprint}
-    known = {"trial": asked["trial"], **known}  # audits of version 0.2 had none
+    known = {"trial": asked["trial"], "expected": [], **known}  # audits of version 0.2 had none
+    if known["expected"] != asked["expected"]:
+        return None  # a question was answered: the same audit, judged again
     claim(out, "audit", known, asked)
     progress.say(f"{out} is already finished; nothing to do")
     return Audit.of_json(there, Table.read(out / "scores.parquet"), out / "audit.html")
@@ -159,50 +175,6 @@ def _without_rare_classes(
     if int((counts >= FOLDS).sum()) < 2:
         raise UserError(f"{data.name}: fewer than two classes have at least {FOLDS} rows; an audit needs more data")
     return data, index[keep], {name: f[keep] for name, f in features.items()}, [data.classes[c] for c in rare.tolist()]
-
-
-def judgement(e: BiasEstimate, content: bool) -> str:
-    """clean, trace, weak, shortcut or strong; readable if it may legitimately show the class."""
-    if not e.above_chance:
-        return "clean"
-    if content:
-        return "readable"
-    return "trace" if e.bias < 0.02 else "weak" if e.bias < 0.2 else "shortcut" if e.bias < 0.6 else "strong"
-
-
-def describe(one: Spec, e: BiasEstimate, data: DataSet) -> Finding:
-    """The finding for one representation, in numbers and in a sentence."""
-    read = f"{100 * max(e.bias, 0):.0f} % of the label can be read from {one.phrase} alone"
-    chance = "" if math.isnan(e.chance) else f"chance level {100 * max(e.chance, 0):.0f} %, "
-    return Finding(
-        name=one.name,
-        bias=e.bias,
-        low=e.low,
-        high=e.high,
-        chance=e.chance,
-        chance_high=e.chance_high,
-        verdict=judgement(e, one.content),
-        content=one.content,
-        sentence=f"{read}; {chance}95 % interval {100 * e.low:.0f} to {100 * e.high:.0f}.",
-        per_class=dict(zip(data.classes, [*e.per_class, *[math.nan] * len(data.classes)], strict=False)),
-        features=e.width,
-        solved=float((e.gain > 0).double().mean()),
-        risk=e.risk,
-        entropy=e.entropy,
-        n=e.n,
-        note=e.note,
-    )
-
-
-def verdict(findings: Sequence[Finding], rows: int) -> str:
-    """The audit in a sentence or two."""
-    shortcuts = [r for r in findings if r.verdict in ("weak", "shortcut", "strong")]
-    if not shortcuts:
-        return f"No shortcut found in {rows} rows: none of the nuisances that were measured tells the class."
-    top = simplest([(r.bias, r.features, r) for r in shortcuts])
-    others = len(shortcuts) - 1
-    more = f" {others} more {'follow' if others > 1 else 'follows'} below." if others else ""
-    return f"{top.name} gives the class away: {top.sentence} Is that part of what you want to recognise?{more}"
 
 
 def _parts(data: DataSet) -> Tensor:
@@ -249,8 +221,7 @@ def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEs
     """For the leading shortcut: the rows of each class that it solves best, and those on which it misleads most."""
     if not data.has_inputs:
         return Gallery(name=estimates[0][0].name if estimates else "", reason="the table has no inputs")
-    ranked = [pair for pair in estimates if not pair[0].content] or list(estimates)
-    one, e = simplest([(pair[1].bias, pair[1].width, pair) for pair in ranked])
+    one, e = estimates[0]  # in the order of the findings
     if len(data.shape) != 3 or data.multi_label:
         return Gallery(name=one.name, reason="inputs are not images" if len(data.shape) != 3 else "rows have several labels")
     shown = []

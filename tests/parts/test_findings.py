@@ -1,0 +1,97 @@
+"""What findings are called, in which order, and which are the same thing."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from unskew.features import spec
+from unskew.measure.representation_bias import representation_bias
+from unskew.parts.findings import grouped, kind_of, leading, ordered, overlaps, questions, verdict
+from unskew.parts.trial import Trial
+from unskew.records import Finding
+
+
+def finding(name, kind, bias, features=3, **more):
+    return Finding(
+        name=name, label=name, bias=bias, low=bias - 0.05, high=bias + 0.05, chance=0.0, chance_high=0.01, verdict=kind, content=False,
+        sentence=f"{name} tells.", per_class={}, features=features, solved=0.5, risk=0.1, entropy=0.7, n=100, note="", **more,
+    )  # fmt: skip
+
+
+def trial(named, gain):
+    return Trial(
+        supports=gain >= 0.03, reason="", rows=100, conflicting_rows=20, nuisances=tuple((n, n, 0.8) for n in named), named=named,
+        independent=(0.6, 0.6 + gain), conflicting=(0.5, 0.5 + gain), class_balanced=(0.9, 0.88), effective=50.0,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def told():
+    """An estimate that is far above chance."""
+    y = torch.arange(200) % 2
+    return representation_bias(y[:, None] + 0.1 * torch.randn(200, 1, generator=torch.Generator().manual_seed(0)), y)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "tried", "kind"),
+    [
+        ("color:kind=mean", False, None, "question"),
+        ("color:kind=mean", False, trial(("color:kind=mean",), 0.05), "shortcut"),
+        ("color:kind=mean", False, trial(("color:kind=mean",), 0.0), "question"),  # it explains errors, but may be the signal
+        ("color:kind=mean", False, trial(("texture",), 0.05), "question"),
+        ("color:kind=mean", True, trial(("color:kind=mean",), 0.05), "readable"),
+        ("crop:where=center", False, None, "readable"),
+        ("file", False, None, "shortcut"),  # how a file was made is no content
+    ],
+)
+def test_kinds(name, expected, tried, kind, told):
+    assert kind_of(told, spec(name), expected, tried) == kind
+
+
+def test_what_is_not_above_chance_is_clean_and_hardly_above_it_a_trace(told):
+    one = spec("file")
+    assert kind_of(dataclasses.replace(told, bias=0.01), one, False, None) == "trace"
+    assert kind_of(dataclasses.replace(told, low=-0.1), one, False, None) == "clean"
+
+
+def test_order_is_by_kind_and_the_simplest_first():
+    given = [
+        finding("a", "clean", 0.9),
+        finding("wide", "question", 0.8, features=200),
+        finding("narrow", "question", 0.75, features=1),
+        finding("f", "shortcut", 0.1),
+    ]
+    assert [f.name for f in ordered(given)] == ["f", "narrow", "wide", "a"]
+
+
+def test_two_views_of_one_shortcut_are_one_thing_and_another_is_not():
+    generator = torch.Generator().manual_seed(0)
+    y = torch.randint(0, 2, (1500,), generator=generator)
+    colour, mark = (torch.where(torch.rand(1500, generator=generator) < p, y, 1 - y) for p in (0.9, 0.85))
+    noise = torch.randn(3, 1500, 2, generator=generator)
+    features = {
+        "colour": colour[:, None] + 0.05 * noise[0],
+        "border": colour[:, None] + 0.1 * noise[1],
+        "mark": mark[:, None] + 0.05 * noise[2],
+    }
+    given = [finding("colour", "shortcut", 0.53), finding("border", "shortcut", 0.52), finding("mark", "question", 0.39)]
+    found = grouped(given, features, y, 2, 0)
+    assert [f.same_as for f in found] == ["", "colour", ""]
+    assert [f.name for f in leading(found)] == ["colour", "mark"]
+    assert overlaps(found) == "2 separate things can be read: border tells nothing that the colour does not."
+    # The rows that contradict the colour are those that were drawn to.
+    assert found[0].contradicting == pytest.approx(int((colour != y).sum()), abs=15)
+    assert found[1].left < 0.1
+
+
+def test_words():
+    assert verdict([finding("a", "clean", 0.0)], 50).startswith("None of the 1 probe found a shortcut in 50 rows")
+    lone = finding("colour", "shortcut", 0.9, contradicting=0)
+    assert "No row lacks it" in verdict([lone], 50)
+    asked = [finding(n, "question", 0.5, contradicting=40) for n in "abc"]
+    assert verdict(asked, 50).startswith("Shortcut or signal? The a")
+    assert verdict(asked, 50).endswith("2 more questions below.")
+    assert len(questions(asked)) == 2
+    assert "--expect c" in questions(asked)[1]
+    assert questions([lone]) == []

@@ -1,0 +1,198 @@
+"""What an audit calls what it measured: three kinds that are never mixed, in an order that puts the clearest first.
+
+readable   the class can be read from it, above chance; it may show the class by right (the centre of the picture, or what the user
+           expects)
+question   readable, and nobody but the user can say whether it is a shortcut or part of what the class is
+shortcut   readable, and either it cannot be part of what the pictures show (how a file was made, a column of the table), or it
+           explains, within a class, which rows a simple model gets wrong, and a model that was balanced against it does better there
+trace      readable, but hardly: less than 2 % of the label
+clean      not told from chance
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unskew.core.rng import stream
+from unskew.features import Spec
+from unskew.measure.overlap import left_over, overlap
+from unskew.measure.representation_bias import BiasEstimate
+from unskew.parts.answers import label
+from unskew.parts.nuisance import simplest
+from unskew.parts.trial import Trial
+from unskew.records import Finding
+from unskew.stats.readers import class_balanced, held_out_logits, with_constant
+
+TRACE = 0.02  # share of the label below which something is not worth a question
+ORDER = ("shortcut", "question", "readable", "trace", "clean")
+LEAST_GAIN = 0.01  # by which balancing must help where the shortcut tells nothing, to call it one
+NOTHING_MORE = 0.1  # of what a representation tells: below this share beyond another, the two are the same thing
+ROWS = 2000  # enough to tell whether two representations are the same thing
+WIDEST = 300  # numbers of a representation, above which its reader is fitted on as many principal axes
+DECAYS = (1e-1, 1e-2)
+MOST_QUESTIONS = 2
+FEW = 10  # rows without the shortcut, below which weighting cannot help
+
+
+def kind_of(e: BiasEstimate, one: Spec, expected: bool, trial: Trial | None) -> str:
+    """One of ORDER."""
+    if not e.above_chance:
+        return "clean"
+    if e.bias < TRACE:
+        return "trace"
+    if one.content or expected:
+        return "readable"
+    if one.artefact:
+        return "shortcut"
+    helps = trial is not None and one.name in trial.named and trial.independent[1] - trial.independent[0] >= LEAST_GAIN
+    return "shortcut" if helps and trial is not None and trial.conflicting[1] > trial.conflicting[0] else "question"
+
+
+def describe(
+    one: Spec, e: BiasEstimate, classes: Sequence[str], expected: Sequence[str] = (), trial: Trial | None = None
+) -> Finding:  # fmt: skip
+    """The finding for one representation, in numbers and in a sentence."""
+    read = f"{100 * max(e.bias, 0):.0f} % of the label can be read from {one.phrase} alone"
+    chance = "" if math.isnan(e.chance) else f"chance level {100 * max(e.chance, 0):.0f} %, "
+    explains = {name: value for name, _, value in trial.nuisances} if trial else {}
+    return Finding(
+        name=one.name,
+        label=label(one),
+        bias=e.bias,
+        low=e.low,
+        high=e.high,
+        chance=e.chance,
+        chance_high=e.chance_high,
+        verdict=kind_of(e, one, one.name in expected, trial),
+        content=one.content,
+        sentence=f"{read}; {chance}95 % interval {100 * e.low:.0f} to {100 * e.high:.0f}.",
+        per_class=dict(zip(classes, [*e.per_class, *[math.nan] * len(classes)], strict=False)),
+        features=e.width,
+        solved=float((e.gain > 0).double().mean()),
+        risk=e.risk,
+        entropy=e.entropy,
+        n=e.n,
+        note=e.note,
+        explains=explains.get(one.name),
+    )
+
+
+def ordered(findings: Sequence[Finding]) -> list[Finding]:
+    """By kind, and within a kind from the most readable on; the first is the simplest of those that read nearly as much."""
+    found: list[Finding] = []
+    for kind in ORDER:
+        mine = sorted((f for f in findings if f.verdict == kind), key=lambda f: -f.bias)
+        if mine and kind in ("shortcut", "question"):
+            first = simplest([(f.bias, f.features, f) for f in mine])
+            mine = [first, *(f for f in mine if f is not first)]
+        found += mine
+    return found
+
+
+def grouped(findings: Sequence[Finding], features: Mapping[str, Tensor], y: Tensor, classes: int, seed: int) -> list[Finding]:
+    """The findings with `same_as`, `adds`, `left` and `contradicting` filled in for shortcuts and questions; y (n,) has one class."""
+    some = torch.randperm(len(y), generator=stream(seed, "overlap"))[:ROWS]
+    target = y[some]
+    logits: dict[str, Tensor] = {}
+    leaders: list[Finding] = []
+    found = []
+    for one in findings:
+        if one.verdict not in ("shortcut", "question"):
+            found.append(one)
+            continue
+        z = logits[one.name] = _read(features[one.name][some], target, classes, seed)
+        away = round(len(y) * float((z.argmax(1) != target).double().mean()))
+        filled = dataclasses.replace(one, contradicting=away)
+        for leader in leaders:
+            adds = overlap(z, logits[leader.name], target, seed=seed)
+            left = left_over(z, logits[leader.name], target, seed=seed)
+            if adds < NOTHING_MORE * max(one.bias, 0.05):
+                filled = dataclasses.replace(filled, same_as=leader.name, adds=adds, left=left)
+                break
+        else:
+            leaders.append(filled)
+        found.append(filled)
+    return found
+
+
+def _read(features: Tensor, y: Tensor, classes: int, seed: int) -> Tensor:
+    """Held-out logits of a linear reader."""
+    x = with_constant(features)
+    if x.shape[1] > WIDEST:
+        u, s, _ = torch.linalg.svd(x[:, 1:], full_matrices=False)
+        x = torch.cat([x[:, :1], (u * s)[:, :WIDEST]], 1)
+    logits = held_out_logits(x, y, classes, DECAYS, weight=class_balanced(y), seed=seed)
+    return logits[int(torch.stack([F.cross_entropy(z, y) for z in logits]).argmin())]
+
+
+def leading(findings: Sequence[Finding]) -> list[Finding]:
+    """Shortcuts and questions that are not another one in different clothes."""
+    return [f for f in findings if f.verdict in ("shortcut", "question") and not f.same_as]
+
+
+def verdict(findings: Sequence[Finding], rows: int) -> str:
+    """The audit in a sentence or two: the first row of its table."""
+    lead = leading(findings)
+    measured = len(findings)
+    if not lead:
+        probe = "probe" if measured == 1 else "probes"
+        return f"None of the {measured} {probe} found a shortcut in {rows} rows; another kind may still be there."
+    top, others = lead[0], lead[1:]
+    name = top.label or top.name
+    read = f"{100 * top.bias:.0f} % of the label can be read from it alone"
+    if top.verdict == "shortcut":
+        why = f", and it explains which rows a simple model gets wrong ({top.explains:.2f})" if top.explains else ""
+        text = f"Shortcut: the {name} gives the class away: {read}{why}."
+    else:
+        text = f"Shortcut or signal? The {name} gives the class away: {read}. Only you can say whether it should."
+    if top.contradicting is not None and top.contradicting < FEW and top.verdict in ("shortcut", "question"):
+        text += f" {_hardly(top)}"
+    kinds = [("more shortcut", "shortcut"), ("more question", "question")]
+    more = [f"{n} {words}{'s' if n > 1 else ''}" for words, kind in kinds if (n := sum(f.verdict == kind for f in others))]
+    return f"{text} {' and '.join(more).capitalize()} below." if more else text
+
+
+def _hardly(f: Finding) -> str:
+    rows = "No row lacks" if not f.contradicting else f"Only {f.contradicting} of {f.n} rows lack"
+    return (
+        f"{rows} it, so no weighting of the rows can help: collect rows in which it points to another class, or train with it "
+        "neutralised."
+    )
+
+
+def questions(findings: Sequence[Finding]) -> list[str]:
+    """What only the user can answer, each with the option that answers it; the clearest ones in full."""
+    open_ = [f for f in leading(findings) if f.verdict == "question"]
+    asked = [
+        f"Is the {f.label or f.name} part of what makes the class? {f.sentence} If so, say --expect {_word(f)}; the answer is remembered."
+        for f in open_[:MOST_QUESTIONS]
+    ]
+    rest = [f"{f.label or f.name} (--expect {_word(f)})" for f in open_[MOST_QUESTIONS:]]
+    return [*asked[:-1], f"{asked[-1]} The same goes for {_listed(rest)}."] if rest else asked
+
+
+def _word(f: Finding) -> str:
+    return f.name if " " not in f.name and "," not in f.name else f"'{f.name}'"
+
+
+def overlaps(findings: Sequence[Finding]) -> str:
+    """Which findings are the same thing, in words; empty if there is at most one."""
+    lead = leading(findings)
+    if not lead:
+        return ""
+    count = f"{len(lead)} separate thing{'s' if len(lead) > 1 else ''} can be read"
+    told = []
+    for f in lead:
+        same = [g.label or g.name for g in findings if g.same_as == f.name]
+        if same:
+            verb = "tells" if len(same) == 1 else "tell"
+            told.append(f"{_listed(same)} {verb} nothing that the {f.label or f.name} does not")
+    return f"{count}: {'; '.join(told)}." if told else f"{count}." if len(lead) > 1 else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
