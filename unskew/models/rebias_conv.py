@@ -8,16 +8,18 @@ pooling; one linear layer. With kernel 1 it sees single pixels: colour and nothi
 Feature layers: conv1 to conv4, pool (128 numbers, what HSIC compares). 531,210 parameters with kernel 7, 12,810 with kernel 1.
 
 Source: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4.2 (released code).
-Differs: nothing; convolutions are initialised Kaiming-normal by fan-out, as in the code.
+Differs: nothing; convolutions are initialised Kaiming-normal by fan-out, as in the code. On the CPU, where it is faster, a large kernel
+is applied in the frequency domain, with the same result to rounding.
 """
 
 from dataclasses import dataclass
 
-from torch import nn
+from torch import Tensor, nn
 
 from unskew.core.errors import UserError
 from unskew.models._contract import Model, need_images
 from unskew.nn import BatchNorm2d
+from unskew.nn.large_kernel import LargeKernelConv2d, from_rows_last, normalise_rows_last, pays, to_rows_last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +37,26 @@ class ReBiasConv(Model):
         inner, _, _ = need_images(shape, "rebias-conv")
         blocks: list[tuple[str, nn.Module]] = []
         for k, outer in enumerate(cfg.channels, 1):
-            conv = nn.Conv2d(inner, outer, cfg.kernel, padding=cfg.kernel // 2)
+            conv = LargeKernelConv2d(inner, outer, cfg.kernel, padding=cfg.kernel // 2)
             nn.init.kaiming_normal_(conv.weight, mode="fan_out", nonlinearity="relu")
             blocks.append((f"conv{k}", nn.Sequential(conv, BatchNorm2d(outer), nn.ReLU())))
             inner = outer
         blocks.append(("pool", nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())))
         super().__init__(blocks, nn.Linear(inner, outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.features(x))
+        return logits
+
+    def features(self, x: Tensor, layer: str = "") -> Tensor:
+        self._check(layer)
+        convs: list[nn.Conv2d] = [block[0] for block in list(self.blocks)[:-1]]  # type: ignore[index]
+        if not pays(x, convs):
+            return super().features(x, layer)
+        h = to_rows_last(x)
+        for name, block in list(self.blocks.named_children())[:-1]:
+            conv, norm, relu = block.children()
+            h = relu(normalise_rows_last(norm, conv.rows_last(h)))
+            if name == layer:
+                return from_rows_last(h)
+        return h.mean((0, 1))
