@@ -43,3 +43,12 @@ def test_names_of_the_weights_are_those_of_earlier_versions():
     assert names[:3] == ["blocks.conv1.0.weight", "blocks.conv1.0.bias", "blocks.conv1.1.weight"]
     assert names[-2:] == ["head.weight", "head.bias"]
     assert len(names) == 4 * 7 + 2
+
+
+def test_side_reads_every_so_many_pixels():
+    settings = {"kernel": 1, "side": 10}
+    model = maker("rebias-conv", settings, (3, 30, 24), 10)().eval()
+    x = torch.rand(2, 3, 30, 24)
+    whole = maker("rebias-conv", {"kernel": 1}, (3, 10, 8), 10)().eval()
+    whole.load_state_dict(model.state_dict())
+    torch.testing.assert_close(model(x), whole(x[:, :, ::3, ::3]))

@@ -11,6 +11,7 @@ stays in it; `LargeKernelConv2d` alone has to turn its input and output.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -133,8 +134,8 @@ class _Convolution(torch.autograd.Function):
         return out if bias is None else out.add_(bias)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:  # type: ignore[override,unused-ignore]
+    @once_differentiable
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         spectrum, kernel = ctx.saved_tensors
         height, width, batch, outer = g.shape
         inner, plan, k = kernel.shape[2], ctx.plan, ctx.k
@@ -180,7 +181,7 @@ def fits(conv: nn.Conv2d) -> bool:
     )
 
 
-def pays(x: Tensor, convs: list[nn.Conv2d], ahead: float = AHEAD) -> bool:
+def pays(x: Tensor, convs: Sequence[nn.Conv2d], ahead: float = AHEAD) -> bool:
     """Whether frequencies are faster than torch's own convolutions for images x (B, C, H, W) passing through all of these."""
     batch, _, height, width = x.shape
     if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or x.dtype != convs[0].weight.dtype:
