@@ -9,12 +9,13 @@ Feature layers: conv1 to conv4, pool (128 numbers, what HSIC compares). 531,210 
 
 Source: Bahng et al., "Learning de-biased representations with biased representations", ICML 2020, section 4.2 (released code).
 Differs: convolutions are initialised Kaiming-normal by fan-out, as in the code. `side` bounds the cost of large images: a 1x1 network
-loses nothing but repetitions. On the CPU, where it is faster, a large kernel
-is applied in the frequency domain, with the same result to rounding.
+loses nothing but repetitions. On the CPU, where it is faster, a large kernel is applied in the frequency domain, and a 1x1 network
+computes equal pixels of an image once; the results are the same to rounding.
 """
 
+import weakref
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -22,6 +23,7 @@ from unskew.core.errors import UserError
 from unskew.models._contract import Model, need_images
 from unskew.nn import BatchNorm2d
 from unskew.nn.large_kernel import LargeKernelConv2d, from_rows_last, normalise_rows_last, pays, to_rows_last
+from unskew.nn.pointwise import Colours, Layer, colours, pooled, suits
 
 Block = tuple[LargeKernelConv2d, BatchNorm2d, nn.ReLU]
 
@@ -41,6 +43,7 @@ class Config:
 
 class ReBiasConv(Model):
     step: int  # between the pixels that it reads
+    _last: tuple[weakref.ref[Tensor], int, Colours] | None = None  # images, their version, and their colours
 
     def __init__(self, cfg: Config, shape: tuple[int, ...], outputs: int) -> None:
         inner, height, width = need_images(shape, "rebias-conv")
@@ -62,7 +65,13 @@ class ReBiasConv(Model):
         self._check(layer)
         if self.step > 1:
             x = x[..., :: self.step, :: self.step]
-        convs = [cast(Block, block)[0] for block in list(self.blocks)[:-1]]
+        stacked = [cast(Block, block) for block in list(self.blocks)[:-1]]
+        chain = [Layer(conv, norm) for conv, norm, _ in stacked]
+        if layer in ("", "pool") and suits(x, chain):
+            found = self._colours(x)
+            if found.worth(chain):
+                return pooled(found, chain)
+        convs = [conv for conv, _, _ in stacked]
         if not pays(x, convs):
             return super().features(x, layer)
         h = to_rows_last(x)
@@ -72,3 +81,12 @@ class ReBiasConv(Model):
             if name == layer:
                 return from_rows_last(h)
         return h.mean((0, 1))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_last": None}
+
+    def _colours(self, x: Tensor) -> Colours:
+        """The colours of a batch; an update that runs the network twice on one batch finds them once."""
+        if self._last is None or self._last[0]() is not x or self._last[1] != x._version:
+            self._last = (weakref.ref(x), x._version, colours(x))
+        return self._last[2]
