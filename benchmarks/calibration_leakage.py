@@ -13,9 +13,9 @@ import statistics
 from pathlib import Path
 
 import torch
-from benchmarks.calibration import write_section
 from torch import Tensor
 
+from benchmarks.calibration import write_section
 from unskew.measure import Attack, dataset_leakage
 
 ROWS = 2000

@@ -58,31 +58,34 @@ def _angles(rows: Tensor, columns: Tensor, length: int) -> Pair:
 
 
 def _along_width(n: int, length: int, dtype: torch.dtype) -> Tensor:
-    """(2, K, n): real and imaginary part of the half spectrum of n numbers."""
+    """(2 K, n): real parts, then imaginary ones, of the half spectrum of n numbers."""
     cos, sin = _angles(torch.arange(length // 2 + 1), torch.arange(n), length)
-    return torch.stack([cos, -sin]).to(dtype)
+    return torch.cat([cos, -sin]).to(dtype)
 
 
 def _along_height(n: int, length: int, dtype: torch.dtype) -> Tensor:
-    """(2 N, 2 n): from n complex numbers to N frequencies, real parts above imaginary ones."""
+    """(2 N, 2 n): from n complex numbers, each a pair, to N frequencies, real parts above imaginary ones."""
     cos, sin = _angles(torch.arange(length), torch.arange(n), length)
-    return torch.cat([torch.cat([cos, sin], 1), torch.cat([-sin, cos], 1)]).to(dtype)
+    return torch.cat([torch.stack([cos, sin], 2), torch.stack([-sin, cos], 2)]).flatten(1).to(dtype)
 
 
 def _back_height(n: int, shift: int, length: int, dtype: torch.dtype) -> Tensor:
-    """(2 n, 2 N): from N frequencies to the n places from `shift` on."""
+    """(2 n, 2 N): from N frequencies, real parts above imaginary ones, to the n places from `shift` on, each a pair."""
     cos, sin = _angles(torch.arange(n) + shift, torch.arange(length), length)
-    return (torch.cat([torch.cat([cos, -sin], 1), torch.cat([sin, cos], 1)]) / length).to(dtype)
+    return (torch.stack([torch.cat([cos, -sin], 1), torch.cat([sin, cos], 1)], 1).flatten(0, 1) / length).to(dtype)
 
 
 def _back_width(n: int, shift: int, length: int, dtype: torch.dtype) -> Tensor:
-    """(2, n, K): from half a spectrum to n real numbers; all but the first frequency (and the middle one) stand for two."""
+    """(n, 2 K): from half a spectrum to n real numbers; all but the first frequency (and the middle one) stand for two."""
     cos, sin = _angles(torch.arange(n) + shift, torch.arange(length // 2 + 1), length)
     times = torch.full((length // 2 + 1,), 2.0 / length, dtype=torch.float64)
     times[0] /= 2
     if length % 2 == 0:
         times[-1] /= 2
-    return torch.stack([cos * times, -sin * times]).to(dtype)
+    return torch.cat([cos * times, -sin * times], 1).to(dtype)
+
+
+COLUMNS = 2048  # of a piece of a transform, so that it stays in the cache between height and width
 
 
 def _to_frequencies(x: Tensor, matrices: Pair, frequencies: tuple[int, int]) -> Tensor:
@@ -90,10 +93,13 @@ def _to_frequencies(x: Tensor, matrices: Pair, frequencies: tuple[int, int]) -> 
     along_height, along_width = matrices
     height, _, columns = x.shape
     n, k = frequencies
-    half = x.new_empty(2, height, k, columns)
-    for part in range(2):
-        torch.bmm(along_width[part].expand(height, -1, -1), x, out=half[part])
-    return torch.mm(along_height, half.view(2 * height, k * columns)).view(2, n * k, columns)
+    out = x.new_empty(2 * n, k, columns)
+    wide, tall = along_width.expand(height, -1, -1), along_height.expand(k, -1, -1)
+    for a in range(0, columns, COLUMNS):
+        b = min(columns, a + COLUMNS)
+        half = torch.bmm(wide, x[:, :, a:b])
+        torch.bmm(tall, half.view(2 * height, k, b - a).transpose(0, 1), out=out.transpose(0, 1)[:, :, a:b])
+    return out.view(2, n * k, columns)
 
 
 def _to_places(spectrum: Tensor, matrices: Pair, frequencies: tuple[int, int]) -> Tensor:
@@ -101,9 +107,15 @@ def _to_places(spectrum: Tensor, matrices: Pair, frequencies: tuple[int, int]) -
     back_height, back_width = matrices
     n, k = frequencies
     columns, height = spectrum.shape[2], len(back_height) // 2
-    half = torch.mm(back_height, spectrum.view(2 * n, k * columns)).view(2, height, k, columns)
-    out = torch.bmm(back_width[0].expand(height, -1, -1), half[0])
-    return out.baddbmm_(back_width[1].expand(height, -1, -1), half[1])
+    by_frequency = spectrum.view(2 * n, k, columns).transpose(0, 1)
+    out = spectrum.new_empty(height, len(back_width), columns)
+    wide, tall = back_width.expand(height, -1, -1), back_height.expand(k, -1, -1)
+    for a in range(0, columns, COLUMNS):
+        b = min(columns, a + COLUMNS)
+        half = spectrum.new_empty(height, 2 * k, b - a)
+        torch.bmm(tall, by_frequency[:, :, a:b], out=half.view(2 * height, k, b - a).transpose(0, 1))
+        torch.bmm(wide, half, out=out[:, :, a:b])
+    return out
 
 
 def _product(a: Tensor, b: Tensor, conjugate: bool) -> Tensor:
