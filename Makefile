@@ -48,13 +48,10 @@ wheel-test: $(STAMP)
 	.venv-wheel/$(SCRIPTS)/python -m pip install --quiet --constraint constraints.txt dist/unskew-*.whl
 	cd .venv-wheel && $(SCRIPTS)/unskew --version && $(SCRIPTS)/unskew list suites && $(SCRIPTS)/unskew demo --out demo-out
 
-# Speed and calibration: make bench NAME=loop_overhead [WORDS="--rounds 5"]; without a name, what there is.
+# Speed and calibration: make bench NAME=loop_overhead [WORDS="--rounds 5"]; without a name, what there is. WORDS=--record keeps the
+# figures of speed in docs/results/speed.jsonl, from which `make docs` writes docs/results/speed.md.
 bench: $(STAMP)
-ifeq ($(NAME),)
-	@for file in benchmarks/*.py; do printf '%-18s %s\n' "$$(basename $$file .py)" "$$(sed -n '1s/"""//gp' $$file)"; done
-else
-	$(BIN)/python benchmarks/$(NAME).py $(WORDS)
-endif
+	$(BIN)/python -m benchmarks $(NAME) $(WORDS)
 
 docs: $(STAMP)
 	$(BIN)/python -m docs.generate

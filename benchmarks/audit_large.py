@@ -1,6 +1,6 @@
 """Audit a folder of 10,000 generated 224-pixel JPEGs: time, and memory of the process and its workers together.
 
-    python benchmarks/audit_large.py [--images 10000]
+    python -m benchmarks audit_large [--images 10000]
 
 Halfway through the features the audit is killed and started again, to show that it resumes.
 """
@@ -16,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+
+from benchmarks._registry import Figure
 
 SIDE = 224
 
@@ -46,10 +48,10 @@ def memory_of(pid: int) -> int:
         return 0
 
 
-def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("--images", type=int, default=10_000)
-    given = words.parse_args()
+def measure(words):
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--images", type=int, default=10_000)
+    given = asked.parse_args(words)
     home = Path(tempfile.mkdtemp(prefix="unskew-audit-"))
     generate(home / "photos", given.images)
     environment = {**__import__("os").environ, "UNSKEW_DATA": str(home / "cache")}
@@ -70,13 +72,10 @@ def main() -> None:
             while len(list((home / "cache").rglob("*.safetensors"))) < 5 * 8 and process.poll() is None:
                 time.sleep(0.1)
             process.kill()
-            print("killed; started again", flush=True)
         process.wait()
         watching.set()
         watcher.join()
-    print(f"exit {process.returncode}, {time.monotonic() - started:.0f} s in all, peak {peak / 1e6:.2f} GB; must be under 2 GB")
     shutil.rmtree(home)
-
-
-if __name__ == "__main__":
-    main()
+    what = f"an audit of {given.images:,} JPEGs, killed halfway and started again: largest memory of all its processes"
+    more = {"exit status": process.returncode, "seconds in all": time.monotonic() - started}
+    yield Figure("audit, memory", what, None, value=round(peak / 1e6, 3), unit="GB", most=2.0, more=more)

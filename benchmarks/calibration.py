@@ -1,6 +1,6 @@
 """Can the measure be trusted? Planted bias of known size, many seeds.
 
-    python benchmarks/calibration.py [--seeds 100] [--out docs/results/calibration.md]
+    python -m benchmarks calibration [--seeds 100] [--out docs/results/calibration.md]
 
 Three questions: does the 95 % interval contain the true bias? Is an independent property called a shortcut on imbalanced classes?
 Is a property found that carries 5 % of the label's entropy? Finished rows are kept in a CSV beside the table, from which an
@@ -68,7 +68,7 @@ def table(done: dict, seeds: int) -> str:
     lines = [
         TITLE,
         "",
-        f"`make bench NAME=calibration` (`python benchmarks/calibration.py --seeds {seeds}`): 5,000 rows, features = one-hot of",
+        f"`make bench NAME=calibration` (`python -m benchmarks calibration --seeds {seeds}`): 5,000 rows, features = one-hot of",
         "the planted symbol and four numbers of noise, five folds, 19 permutations. The single runs are in calibration.csv.",
         "",
         "| true bias | larger class | seeds | true bias inside the 95 % interval | called above chance | mean estimate |",

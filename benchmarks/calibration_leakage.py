@@ -1,6 +1,6 @@
 """Can the interval of leakage be trusted? Labels whose leakage is known, many seeds, short attackers.
 
-    python benchmarks/calibration_leakage.py [--seeds 200] [--out docs/results/calibration.md]
+    python -m benchmarks calibration_leakage [--seeds 200] [--out docs/results/calibration.md]
 
 Labels balanced exactly leak one half: in classes, in sets of labels, or label by label; as networks see them, and as a table of
 counts. Beside them labels that are independent of the column, and labels that leak 65 %. Finished rows are kept in a CSV beside
@@ -13,9 +13,9 @@ import statistics
 from pathlib import Path
 
 import torch
-from calibration import write_section
 from torch import Tensor
 
+from benchmarks.calibration import write_section
 from unskew.measure import Attack, dataset_leakage
 
 ROWS = 2000
@@ -105,7 +105,7 @@ def table(done: dict, seeds: int) -> str:
     lines = [
         TITLE,
         "",
-        f"`make bench NAME=calibration_leakage` (`python benchmarks/calibration_leakage.py --seeds {seeds}`): {ROWS:,} rows, two values,",
+        f"`make bench NAME=calibration_leakage` (`python -m benchmarks calibration_leakage --seeds {seeds}`): {ROWS:,} rows, two values,",
         f"five attackers of {SHORT['hidden']} hidden units and {SHORT['epochs']} epochs, or a table of counts. The single runs are in",
         "calibration-leakage.csv. Networks must cover exactly balanced labels in 92 to 98 % of the seeds: they are judged on drawn rows.",
         "A table of counts draws nothing and finds exactly 50 %. The folded protocol splits at random and cannot go below 50 %. Where",

@@ -1,6 +1,6 @@
 """A linear probe on real photographs: features with ImageNet weights against the same network with random weights.
 
-python benchmarks/fruit_probe.py
+python -m benchmarks fruit_probe
 
 Downloads the photographs (45 MB) and the weights (17 MB) once. Prints the accuracy on the 661 test photographs of a logistic
 regression fitted on the 675 training ones, for coarse and fine classes.

@@ -1,6 +1,6 @@
 """Kill a training ten times with SIGKILL, start it again each time with the same command, and compare with an uninterrupted run.
 
-python benchmarks/kill_and_resume.py [--epochs 10] [--kills 10] [--seed 0]
+python -m benchmarks kill_and_resume [--epochs 10] [--kills 10] [--seed 0]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Colour bias of Colored MNIST against the colour jitter (REPAIR's protocol on real MNIST), and of grey digits.
 
-python benchmarks/repair_bias_curve.py [--out docs/results/colour-bias.md]
+python -m benchmarks repair_bias_curve [--out docs/results/colour-bias.md]
 """
 
 import argparse
@@ -33,7 +33,7 @@ def main() -> None:
     lines = [
         "# Colour bias of Colored MNIST",
         "",
-        f"`python benchmarks/repair_bias_curve.py --seeds {given.seeds}`: REPAIR's protocol on real MNIST, 70,000 coloured rows",
+        f"`python -m benchmarks repair_bias_curve --seeds {given.seeds}`: REPAIR's protocol on real MNIST, 70,000 coloured rows",
         "(train and biased test), colour = per-channel maximum, five folds. Every seed draws its own palette. The grey row is the",
         "10,000 grey test digits.",
         "",

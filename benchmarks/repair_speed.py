@@ -1,6 +1,6 @@
 """An epoch of REPAIR against the dense autograd form, PGD's scores against an evaluation pass, and memory for a million rows.
 
-python benchmarks/repair_speed.py
+python -m benchmarks repair_speed
 """
 
 import resource
@@ -9,6 +9,7 @@ import time
 import torch
 import torch.nn.functional as F
 
+from benchmarks._registry import Figure, in_turn, median, ratio
 from unskew.core.rng import stream
 from unskew.data import load
 from unskew.data.loader import rows_in_order
@@ -19,22 +20,19 @@ from unskew.repairs.repair import Game
 from unskew.training.make import make_method
 
 
-def main() -> None:
+def measure(words):
+    torch.set_num_threads(1)
     data = load("colored-mnist:protocol=repair,seed=0")
     index, features = compute(data, [spec("color:kind=max")], torch.cat([data.rows("train"), data.rows("test_biased")]))
     z, y = features["color:kind=max"], data.y[index]
     game = Game(z, y, 1e-3, 0.9, 10.0, 0)
-    game.epoch(128, stream(0, "repair", 0))  # warm up
-    ratios = []
-    for _ in range(3):
-        started = time.perf_counter()
-        game.epoch(128, stream(0, "repair", 1))
-        ours = time.perf_counter() - started
-        dense = dense_epoch(z, y)
-        ratios.append(dense / ours)
-        print(f"REPAIR epoch, {len(y)} rows, batch 128: {ours:.2f} s, dense {dense:.2f} s, ratio {dense / ours:.1f}", flush=True)
-    scores()
-    memory()
+    forms = {"ours": lambda: game.epoch(128, stream(0, "repair", 1)), "dense": lambda: dense_epoch(z, y)}
+    times = in_turn(forms, 3)
+    what = f"an epoch of REPAIR, {len(y):,} rows, batch 128: the dense form by autograd over ours"
+    more = {name: median(t) for name, t in times.items()}
+    yield Figure("REPAIR, an epoch", what, ratio(times["dense"], times["ours"]), least=3.0, more=more)
+    yield scores()
+    yield memory()
 
 
 def dense_epoch(z, y, batch=128):
@@ -45,7 +43,6 @@ def dense_epoch(z, y, batch=128):
     second = torch.optim.SGD([omega], lr=10.0)
     onehot = F.one_hot(y, 10).T.float()
     order = torch.randperm(len(y))
-    started = time.perf_counter()
     for rows in torch.split(order, batch):
         w = omega.sigmoid()
         share = w / w.mean()
@@ -58,23 +55,23 @@ def dense_epoch(z, y, batch=128):
         (omega.grad,) = torch.autograd.grad(1 - risk / entropy, [omega])
         first.step()
         second.step()
-    return time.perf_counter() - started
 
 
 def scores():
     data = load("colored-mnist:ratio=0.99")
     model = make_method("erm", {}, "convnet1", {}, data, 0).eval().model
     rows = data.rows("train")
-    for _ in range(3):
-        started = time.perf_counter()
-        with torch.inference_mode():
-            for _, x in rows_in_order(data, rows, BATCH):
-                model(x)
-        plain = time.perf_counter() - started
-        started = time.perf_counter()
-        gradient_probabilities(model, data, rows)
-        scored = time.perf_counter() - started
-        print(f"scores of {len(rows)} rows: {scored:.2f} s, plain pass {plain:.2f} s, ratio {scored / plain:.2f}", flush=True)
+
+    @torch.inference_mode()
+    def plain():
+        for _, x in rows_in_order(data, rows, BATCH):
+            model(x)
+
+    times = in_turn({"plain": plain, "scores": lambda: gradient_probabilities(model, data, rows)}, 3)
+    what = f"gradient scores of {len(rows):,} rows over a plain pass of the network"
+    return Figure(
+        "PGD's scores", what, ratio(times["scores"], times["plain"]), more={name: median(t) for name, t in times.items()}
+    )
 
 
 def memory():
@@ -84,9 +81,13 @@ def memory():
     model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10)).eval()
     before = resident()
     reset_peak()
-    started = time.perf_counter()
+    started = time.process_time()
     gradient_probabilities(model, (x, y))
-    print(f"a million rows: {time.perf_counter() - started:.1f} s, {(peak() - before) / 1e9:.2f} GB beyond the data")
+    seconds = time.process_time() - started
+    what = "gradient scores of a million rows: memory beyond the data"
+    return Figure(
+        "PGD's scores, memory", what, None, value=round((peak() - before) / 1e9, 3), unit="GB", more={"seconds": seconds}
+    )
 
 
 def resident():
@@ -102,7 +103,3 @@ def reset_peak():
 def peak():
     with open("/proc/self/status") as f:
         return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
-
-
-if __name__ == "__main__":
-    main()

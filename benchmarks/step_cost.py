@@ -1,17 +1,16 @@
 """What a training step of each joint method costs, as a ratio to a step of erm with the same network, in one run.
 
-python benchmarks/step_cost.py [--model convnet1] [--rounds 8]
+python -m benchmarks step_cost [--model convnet1] [--rounds 8]
 
 Methods take turns, so that a noisy machine affects all alike; the figure is the median ratio over the rounds. The same steps on a
 set ten times as large show that the cost does not grow with the data.
 """
 
 import argparse
-import statistics
-import time
 
 import torch
 
+from benchmarks._registry import Figure, in_turn, median, ratio
 from unskew.core.engine import Engine
 from unskew.data import load
 from unskew.data.loader import Loader
@@ -34,26 +33,26 @@ METHODS = {
 }
 
 
-def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("--model", default="convnet1")
-    words.add_argument("--rounds", type=int, default=8)
-    words.add_argument("--steps", type=int, default=10)
-    given = words.parse_args()
+def measure(words):
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--model", default="convnet1")
+    asked.add_argument("--rounds", type=int, default=8)
+    asked.add_argument("--steps", type=int, default=10)
+    given = asked.parse_args(words)
     data = load("colored-mnist:ratio=0.99")
     made = {name: prepared(name, settings, given.model, data) for name, settings in METHODS.items()}
     made["g alone"] = prepared("erm", {}, "rebias-conv", data, {"kernel": "1", "channels": "4,4,4,8"})
-    times = {name: [] for name in made}
-    for _ in range(given.rounds + 1):
-        for name, run in made.items():
-            started = time.perf_counter()
-            run(given.steps)
-            times[name].append((time.perf_counter() - started) / given.steps)
-    base = times["erm"][1:]
+    times = in_turn({name: lambda run=run: run(given.steps) for name, run in made.items()}, given.rounds)
     for name, seconds in times.items():
-        ratio = statistics.median(a / b for a, b in zip(seconds[1:], base, strict=True))
-        print(f"{name:14} {1000 * statistics.median(seconds[1:]):7.1f} ms a step, {ratio:5.2f} times erm", flush=True)
-    growth(given.steps * given.rounds)
+        if name != "erm":
+            more = {"erm (ms)": 1000 * median(times["erm"]) / given.steps, "step (ms)": 1000 * median(seconds) / given.steps}
+            yield Figure(
+                f"{name}, {given.model}",
+                f"a step of {name} over one of erm, {given.model}",
+                ratio(seconds, times["erm"]),
+                more=more,
+            )
+    yield growth(given.steps * given.rounds)
 
 
 def prepared(name, settings, model, data, model_settings=None):
@@ -76,14 +75,8 @@ def prepared(name, settings, model, data, model_settings=None):
 
 def growth(steps):
     """lff, which keeps state for every sample, on 20,000 and on 200,000 rows of two numbers."""
-    seconds = {}
     runs = {rows: prepared("lff", {}, "mlp", load(f"planted:rows={rows},bias=0.5")) for rows in (20_000, 200_000)}
-    for rows, run in [*runs.items(), *runs.items()]:  # only the second time counts
-        started = time.perf_counter()
-        run(steps)
-        seconds[rows] = (time.perf_counter() - started) / steps
-    print(f"lff on 200,000 rows: a step takes {seconds[200_000] / seconds[20_000]:.2f} times that on 20,000 rows")
-
-
-if __name__ == "__main__":
-    main()
+    times = in_turn({str(rows): lambda run=run: run(steps) for rows, run in runs.items()}, 3)
+    return Figure(
+        "lff, ten times the rows", "a step of lff on 200,000 rows over one on 20,000", ratio(times["200000"], times["20000"])
+    )

@@ -1,6 +1,6 @@
 """Does training wait for its images? 5,000 generated JPEGs of 224 pixels, streamed from disk through a narrow ResNet-18.
 
-python benchmarks/stream_images.py [--images 5000] [--width 16]
+python -m benchmarks stream_images [--images 5000] [--width 16]
 
 Prints the share of the time, after a warm-up, that the loop spent waiting for the loader (the aim is at most 10 %). Two decoding
 workers.
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from benchmarks._registry import Figure
 from unskew.core.engine import keep_freed_memory
 from unskew.data import load
 from unskew.data.loader import stream_rows
@@ -23,11 +24,11 @@ from unskew.models._contract import maker
 BATCH, WARM_UP = 64, 8
 
 
-def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--images", type=int, default=5000)
-    words.add_argument("--width", type=int, default=16)
-    given = words.parse_args()
+def measure(words):
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--images", type=int, default=5000)
+    asked.add_argument("--width", type=int, default=16)
+    given = asked.parse_args(words)
     keep_freed_memory()
     with tempfile.TemporaryDirectory() as home:
         write(Path(home), given.images)
@@ -48,9 +49,8 @@ def main() -> None:
                 waited, worked = waited + got - clock, worked + done - got
             clock = done
         share = waited / (waited + worked)
-        print(
-            f"waiting for the loader: {100 * share:.1f} % of {waited + worked:.0f} s after warm-up; {len(data)} images, width {given.width}"
-        )
+        what = f"share of the time that training waits for images streamed from disk, {len(data):,} JPEGs, ResNet-18 of width {given.width}"
+        yield Figure("streaming", what, share, most=0.10, more={"seconds": waited + worked})
 
 
 def write(home: Path, count: int) -> None:
@@ -60,7 +60,3 @@ def write(home: Path, count: int) -> None:
         folder.mkdir(exist_ok=True)
         small = rng.integers(0, 256, (28, 28, 3), dtype=np.uint8)
         Image.fromarray(small).resize((224, 224), Image.Resampling.BILINEAR).save(folder / f"{k}.jpg", quality=90)
-
-
-if __name__ == "__main__":
-    main()

@@ -66,6 +66,34 @@ def test_rebias_step(order):
     assert float(hsic(z, v)) == pytest.approx(hsic_by_loops(z, v, 1.0, 1.0))
 
 
+def test_f_runs_once_a_step_and_its_statistics_move_once():
+    data = toy()
+    counts = {}
+    for order in ("g-first", "f-first"):
+        method = make("rebias", {**G, "order": order, "g_updates": "2"})
+        calls = []
+        method.model.head.register_forward_hook(lambda *_, calls=calls: calls.append(1))
+        sgd_step(method, batch_of(method, data=data))
+        counts[order] = len(calls)
+        assert method.pass_of_f is None
+    assert counts == {"g-first": 1, "f-first": 3}
+
+
+def test_parts_of_a_batch_have_passes_of_their_own():
+    method = make("rebias", G)
+    batch = batch_of(method)
+    half = Batch(**{name: column[:6] for name, column in batch.columns().items()})
+
+    def update(given, part="", optimizers=None):
+        terms = [method(piece.columns(), part) for piece in (half, half)]
+        sum(sum(t.values()) for t in terms).backward()
+        return terms[0]
+
+    terms = method.step(batch, update)
+    alone = make("rebias", G).loss_f(half)
+    torch.testing.assert_close(terms["hsic"], alone["hsic"])
+
+
 def test_rebias_median_width_is_renewed_once_an_epoch():
     data = toy()
     method = make("rebias", {**G, "sigma": "median"})

@@ -27,6 +27,24 @@ def test_aflite_scores_rank_as_scikit_learn_fits_do():
     assert spearmanr(ours, right / held).statistic > 0.95
 
 
+def test_with_many_rows_the_classifiers_are_fitted_on_some_and_judge_all(monkeypatch):
+    monkeypatch.setitem(predictability.__globals__, "POOL", 200)
+    generator = torch.Generator().manual_seed(0)
+    y = torch.randint(0, 3, (500,), generator=generator)
+    x = F.one_hot(y, 3) + 0.9 * torch.randn(500, 3, generator=generator)
+    ours = predictability(torch.cat([torch.ones(500, 1), x], 1), y, 16, 0.5, None, stream(0, "aflite", 0))
+    same, right, held = stream(0, "aflite", 0), np.zeros(500), np.zeros(500)
+    pool = torch.randperm(500, generator=same)[:200].sort().values
+    for _ in range(16):
+        fit_on = pool[torch.randperm(200, generator=same) < 100].numpy()
+        judged = np.setdiff1d(np.arange(500), fit_on)
+        fitted = LogisticRegression().fit(x[fit_on], y[fit_on])
+        right[judged] += fitted.predict(x[judged]) == y[judged].numpy()
+        held[judged] += 1
+    assert float(np.abs(ours.numpy() - right / held).mean()) < 0.02
+    assert spearmanr(ours, right / held).statistic > 0.95
+
+
 def test_aflite_drops_what_the_feature_solves_and_goes_on_after_an_interruption(tmp_path, monkeypatch):
     generator = torch.Generator().manual_seed(0)
     y = torch.randint(0, 2, (400,), generator=generator)

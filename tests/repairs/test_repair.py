@@ -10,7 +10,7 @@ from unskew.core.errors import UserError
 from unskew.core.rng import stream
 from unskew.measure import representation_bias
 from unskew.repairs import repair_weights, select
-from unskew.repairs.repair import Game
+from unskew.repairs.repair import Game, LargeGame, flow_time, omega_at
 
 
 def dense_game(z, y, theta, steps, batch, lr_estimator, momentum, lr_weights, seed):
@@ -64,6 +64,61 @@ def test_a_step_equals_the_dense_game(skewed):
     assert float((expected - 0.5).abs().max()) > 0.05  # the weights have moved
     torch.testing.assert_close(game.weights(), expected, rtol=0, atol=1e-8)
     torch.testing.assert_close(game.theta[:-1].T, estimator.weight.detach(), rtol=0, atol=1e-8)
+
+
+def test_the_form_for_large_sets_follows_the_dense_game():
+    generator = torch.Generator().manual_seed(3)
+    y = torch.randint(0, 3, (900,), generator=generator)
+    z = F.one_hot(torch.where(torch.rand(900, generator=generator) < 0.8, y, 0), 3).double()
+    games = [form(z, y, 0.1, 0.9, 10.0, 0) for form in (Game, LargeGame)]
+    for epoch in range(40):
+        for game in games:
+            game.epoch(64, stream(0, "repair", epoch))
+    dense, large = (game.weights() for game in games)
+    assert float((dense - 0.5).abs().max()) > 0.1  # the weights have moved
+    assert float(torch.corrcoef(torch.stack([dense, large]))[0, 1]) > 0.9999
+    assert float((dense - large).abs().max()) < 2e-3
+    # What it carries along for the sums of the classes is what they are.
+    summed = torch.zeros(3, dtype=torch.float64).index_add_(0, y, large)
+    torch.testing.assert_close(games[1].by_class, summed, rtol=1e-4, atol=0)
+
+
+def test_a_class_moves_as_the_flow_says():
+    # Euler's steps of d omega = -c w (1 - w), ever smaller, against the shift of G.
+    omega, c = torch.tensor([-3.0, -0.5, 0.0, 2.0], dtype=torch.float64), 1.7
+    flowed = omega_at(flow_time(omega) - c)
+    for _ in range(20_000):
+        w = omega.sigmoid()
+        omega = omega - c / 20_000 * w * (1 - w)
+    torch.testing.assert_close(flowed, omega, rtol=0, atol=1e-5)
+    for end in (-60.0, 60.0):
+        torch.testing.assert_close(omega_at(flow_time(torch.tensor([end]).double())), torch.tensor([end]).double())
+
+
+def test_a_large_game_resumes_to_the_bit(tmp_path):
+    generator = torch.Generator().manual_seed(0)
+    z, y = torch.rand(300, 2, generator=generator), torch.randint(0, 3, (300,), generator=generator)
+    one, two, three = (LargeGame(z, y, 0.1, 0.9, 10.0, 0) for _ in range(3))
+    for epoch in range(4):
+        one.epoch(32, stream(0, "repair", epoch))
+        if epoch < 2:
+            two.epoch(32, stream(0, "repair", epoch))
+    two.save(tmp_path / "state", 2)
+    assert three.load(tmp_path / "state") == 2
+    for epoch in (2, 3):
+        three.epoch(32, stream(0, "repair", epoch))
+    assert torch.equal(three.weights(), one.weights())
+    assert Game(z, y, 0.1, 0.9, 10.0, 0).load(tmp_path / "state") == 0  # of the other form: from the start
+
+
+def test_large_sets_are_played_in_that_form(monkeypatch):
+    monkeypatch.setattr("unskew.repairs.repair.LARGE", 200)
+    monkeypatch.setattr(Game, "step", None)
+    generator = torch.Generator().manual_seed(0)
+    z, y = torch.rand(300, 2, generator=generator), torch.randint(0, 3, (300,), generator=generator)
+    w = repair_weights(z, y, epochs=2)
+    assert w.dtype == z.dtype
+    assert bool(((w > 0) & (w < 1)).all())
 
 
 def test_weights_cut_the_bias_and_uniform_does_not():

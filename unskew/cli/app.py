@@ -50,6 +50,12 @@ def stop(status: int, text: str) -> NoReturn:
     raise SystemExit(status)
 
 
+def build_only(words: list[str]) -> None:
+    """Leave the parser only the verb that was typed: making the options of all of them costs more than a list does."""
+    named = [c for c in app.registered_commands if (c.name or getattr(c.callback, "__name__", "")) in words]
+    app.registered_commands = named or app.registered_commands
+
+
 def main() -> None:
     """Exit status 0: done; 2: the request or the input is wrong, with one line that says why; 1: anything else."""
     from unskew.core import progress
@@ -58,6 +64,7 @@ def main() -> None:
     if os.environ.get("RANK", "0") == "0":
         progress.switch_on()
     try:
+        build_only(sys.argv[1:2])
         status = app(standalone_mode=False)
         if isinstance(status, int) and status:  # some versions of typer return a number after an interrupt
             stop(status, "interrupted; run the same command again to resume" if status == 130 else "stopped")

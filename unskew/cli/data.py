@@ -26,10 +26,6 @@ def data(
     json: Json = False,
 ) -> None:
     """Write a built-in data set to disk, or check a real one."""
-    from unskew.data import load
-    from unskew.data.write import write
-
-    settings = [*(settings or []), *([f"root={root}"] if root else [])]
     if check:
         from unskew.data.check import check as look
 
@@ -38,6 +34,10 @@ def data(
         if not result["whole"]:
             stop(2, f"{name} is not complete in {root}")
         return
+    from unskew.data import load
+    from unskew.data.write import write
+
+    settings = [*(settings or []), *([f"root={root}"] if root else [])]
     started = time.perf_counter()
     data_set = load(f"{name}:{','.join(settings or [])}")
     place = write(data_set, out, how)

@@ -7,8 +7,10 @@ module by its name. Listing components and reading their cards imports nothing: 
 
 import ast
 import dataclasses
+import inspect
 import itertools
 import sys
+import tokenize
 from dataclasses import MISSING
 from functools import cache
 from importlib import import_module
@@ -126,7 +128,7 @@ def card(kind: str, name: str) -> str:
         head = itertools.takewhile(lambda line: line.startswith("#"), lines)
         return "\n".join(line.removeprefix("#").removeprefix(" ") for line in head).strip()
     path = ROOT / FOLDERS[kind] / f"{name.replace('-', '_')}.py"
-    return (ast.get_docstring(_parsed(path)) or "").strip()
+    return _docstring(path)
 
 
 def first_line(kind: str, name: str) -> str:
@@ -146,8 +148,15 @@ def from_here() -> None:
 
 
 @cache
-def _parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def _docstring(path: Path) -> str:
+    """The docstring of a file; the rest of the file is not parsed."""
+    with path.open(encoding="utf-8") as file:
+        for token in tokenize.generate_tokens(file.readline):
+            if token.type == tokenize.STRING:
+                return inspect.cleandoc(str(ast.literal_eval(token.string))).strip()
+            if token.type not in (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE):
+                break
+    return ""
 
 
 def _importable(name: str) -> bool:

@@ -18,7 +18,7 @@ from unskew.data.readers.arrays import from_arrays_file
 from unskew.data.readers.folder import from_folder, is_result
 from unskew.data.readers.frame import from_frame, from_pair, is_frame, is_pair
 from unskew.data.readers.hugging_face import from_saved, is_saved
-from unskew.data.readers.listing import data_set
+from unskew.data.readers.listed import data_set
 from unskew.data.readers.table import from_table
 from unskew.data.readers.torch import from_torch
 from unskew.data.reading import DataConfig

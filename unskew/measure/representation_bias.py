@@ -13,8 +13,9 @@ B           .bias               0: the representation reveals nothing; 1: it det
 ==========  ==================  ======================================================================
 
 Every row is evaluated by an estimator that was not fitted on it (cross-fitting), so B can be slightly below 0 if there is nothing
-to read. The largest B over the weight decays is reported. The interval is a bootstrap over rows within classes; its upper end is
-raised by what an estimator fitted on finitely many rows misses, half the gap between held-out and fitted risk. The baseline
+to read. The largest B over the weight decays is reported. The interval is a bootstrap over rows within classes (above 100,000
+rows, the normal interval that it tends to); its upper end is raised by what an estimator fitted on finitely many rows misses,
+half the gap between held-out and fitted risk. The baseline
 repeats the measurement with permuted labels, which keeps the class shares, so that an imbalanced set without bias is not mistaken
 for a biased one. The gain of a row, log P(y|z) - log p_y, is what the representation reveals about it; B is its mean over H.
 
@@ -34,11 +35,13 @@ from torch import Tensor
 from unskew.core.errors import UserError
 from unskew.core.rng import stream
 from unskew.stats.groups import tensor_of
+from unskew.stats.intervals import Z95
 from unskew.stats.readers import spread_folds
-from unskew.stats.softmax import ROWS, fit_softmax
+from unskew.stats.softmax import PASS, fit_with_risks
 
 DECAYS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 FOLDS = 5
+BOOTSTRAP_ROWS = 100_000  # above this many, the interval is the normal one that the bootstrap tends to
 BASELINE_ROWS = 20_000  # the permutation baseline of a larger set is measured on this many of its rows
 
 
@@ -214,37 +217,53 @@ def held_out_loss(
     """Cross-entropies (n, decays, Q) of every row by the estimator that held it out, for Q columns of labels and weights (n, Q);
     and the risks (decays, Q) of the estimators on the rows they were fitted on."""
     copies = y.shape[1]
-    outside = (fold[:, None] != torch.arange(folds)).to(x.dtype)[:, :, None] * omega[:, None, :].to(x.dtype)  # (n, folds, Q)
-    outside = outside / outside.sum(0)
     # One problem per (fold, copy); one pass over the rows serves all.
-    w = fit_softmax(x, y[:, None, :].expand(-1, folds, -1).reshape(len(x), -1), outside.reshape(len(x), -1), decays, num_classes)
-    flat = w.view(len(decays), folds, copies, x.shape[1], num_classes).permute(3, 1, 0, 2, 4).reshape(x.shape[1], -1)
-    loss = torch.empty(len(x), len(decays), copies, dtype=torch.float64)
-    fitted = torch.zeros(len(decays), copies, dtype=torch.float64)
-    for rows in torch.split(torch.arange(len(x)), max(1, 4 * ROWS // (folds * copies))):
-        logits = (x[rows] @ flat).view(len(rows), folds, len(decays), copies, num_classes).double()
-        picked = logits.gather(4, y[rows][:, None, None, :, None].expand(-1, folds, len(decays), -1, -1)).squeeze(4)
-        every = logits.logsumexp(4) - picked  # (rows, folds, decays, Q)
-        loss[rows] = every[torch.arange(len(rows)), fold[rows]]
-        fitted += torch.einsum("nkq,nkdq->dq", outside[rows].double(), every) / folds
-    return loss, fitted
+    outside = (fold[:, None] != torch.arange(folds))[:, :, None] * omega[:, None, :].to(x.dtype)
+    labels = y[:, 0] if copies == 1 else y.repeat(1, folds)
+    w, fitted = fit_with_risks(x, labels, outside.flatten(1), decays, num_classes)
+    w = w.view(len(decays), folds, copies, x.shape[1], num_classes).permute(1, 0, 2, 4, 3)
+    loss = torch.empty(len(decays), copies, len(x), dtype=torch.float64)
+    for k in range(folds):
+        flat = w[k].reshape(-1, x.shape[1])
+        for rows in torch.split((fold == k).nonzero()[:, 0], max(1, 4 * PASS // len(flat))):
+            logits = (flat @ x[rows].T).double().view(len(decays), copies, num_classes, len(rows))
+            target = y[rows].T[None, :, None].expand(len(decays), -1, -1, -1)
+            loss[:, :, rows] = logits.logsumexp(2) - logits.gather(2, target).squeeze(2)
+    return loss.permute(2, 0, 1), fitted.view(len(decays), folds, copies).mean(1)
 
 
 def _interval(loss: Tensor, y: Tensor, omega: Tensor, entropy: float, draws: int, seed: int) -> tuple[float, float]:
     """Bootstrap within each class, which keeps the class shares and so the entropy."""
     if draws == 0:
         return math.nan, math.nan
+    if len(y) > BOOTSTRAP_ROWS:
+        return _normal_interval(loss, y, omega, entropy)
     generator = stream(seed, "bootstrap")
     risk = torch.zeros(draws, dtype=torch.float64)
     for c in torch.unique(y).tolist():
         rows = (y == c).nonzero().flatten()
         lost, share = (omega * loss)[rows], omega[rows]
+        equal = bool((share == share[0]).all())
         for part in torch.split(torch.arange(draws), max(1, 4_000_000 // len(rows))):
             pick = torch.randint(0, len(rows), (len(part), len(rows)), generator=generator)
             # The drawn rows represent the whole class: their mean loss is weighted by the class's share.
-            risk[part] += lost[pick].sum(1) / share[pick].sum(1).clamp(min=1e-300) * float(share.sum())
+            drawn = len(rows) * share[:1] if equal else share[pick].sum(1).clamp(min=1e-300)
+            risk[part] += lost[pick].sum(1) / drawn * float(share.sum())
     ends = torch.quantile(1 - risk / entropy, torch.tensor([0.025, 0.975], dtype=torch.float64))
     return float(ends[0]), float(ends[1])
+
+
+def _normal_interval(loss: Tensor, y: Tensor, omega: Tensor, entropy: float) -> tuple[float, float]:
+    r"""What the bootstrap within classes tends to with many rows.
+
+    .. math::  \hat R \pm 1.96 \sqrt{\textstyle\sum_i \omega_i^2 (\ell_i - \bar\ell_{y_i})^2}, \qquad
+               \bar\ell_c = \sum_{i: y_i = c} \omega_i \ell_i \big/ \sum_{i: y_i = c} \omega_i
+    """
+    share, lost = (torch.zeros(int(y.max()) + 1, dtype=torch.float64).index_add_(0, y, v) for v in (omega, omega * loss))
+    mean = lost / share.clamp(min=1e-300)
+    half = Z95 * float((omega * (loss - mean[y])).square().sum().sqrt())
+    risk = float(lost.sum())
+    return 1 - (risk + half) / entropy, 1 - (risk - half) / entropy
 
 
 def _permuted(x: Tensor, y: Tensor, omega: Tensor, decay: float, num_classes: int, permutations: int, seed: int) -> Tensor:
@@ -255,6 +274,7 @@ def _permuted(x: Tensor, y: Tensor, omega: Tensor, decay: float, num_classes: in
     if len(x) > BASELINE_ROWS:
         rows = torch.randperm(len(x), generator=generator)[:BASELINE_ROWS]
         x, y, omega = x[rows], y[rows], omega[rows] / omega[rows].sum()
+    x = x.float()  # enough for what is nearly 0
     folds, biases = 2, []
     fold = torch.randint(0, folds, (len(x),), generator=generator)
     together = max(1, 2_000 // (folds * num_classes))  # columns of the matrix product: enough to fill it, not the memory

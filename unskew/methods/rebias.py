@@ -17,12 +17,16 @@ Algorithm 1; released code.
 Differs: lambda_g multiplies HSIC as in Algorithm 1 and the code (in equation 3, the loss of g). The diagonal of the kernel
 matrices is set to zero (the code subtracts 1 everywhere, which is the same for RBF). `sigma=median` is the mean over an epoch's
 batches of the root of the median squared distance (off the diagonal), used in the next epoch; the code pools the first quarter of
-the epoch's batches, self-distances included. In the step of g the forward pass of f builds no graph, and vice versa: each
-optimiser updates only its own network, so nothing else changes. The weights of a repair apply to the losses, not to HSIC. For the
+the epoch's batches, self-distances included. With `order=g-first` f runs once a step: its pass serves the updates of g
+and its own, as f does not change in between. So the batch statistics of f move once a step and its dropout is drawn once (twice in
+the code, once per update; also here with f-first or train.accumulate above 1, where f runs in each update). The pass of f has no
+gradient in the update of g, and vice versa: each optimiser updates only its own network. On images of more than 64 pixels across
+the default g reads every second, third, ... pixel. The weights of a repair apply to the losses, not to HSIC. For the
 optimiser AdamP, set `optim.name=adamp`.
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -38,12 +42,16 @@ from unskew.models._contract import maker
 from unskew.parts.second import features_and_logits, make_second
 from unskew.records import Batch, Facts, Update
 
+SIDE = 64  # pixels across of what the default g reads: more of a photograph costs gigabytes and shows it the same colours
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReBiasConfig:
     lambda_f: float = 1.0  # weight of HSIC in the loss of f
     lambda_g: float = 1.0  # weight of HSIC in the loss of g
-    g: dict[str, Any] = field(default_factory=dict)  # network and its settings; empty, for images: rebias-conv with kernel 1
+    g: dict[str, Any] = field(
+        default_factory=dict
+    )  # network and its settings; empty, for images: rebias-conv with kernel 1 (64 pixels across)
     g2: dict[str, Any] = field(default_factory=dict)  # a second network g
     g3: dict[str, Any] = field(default_factory=dict)  # a third
     g_updates: int = 1  # steps of g for each step of f
@@ -62,6 +70,14 @@ class ReBiasConfig:
             raise UserError(f"rebias: sigma={self.sigma} must be a number above 0, or median")
 
 
+@dataclass(slots=True)
+class Pass:
+    """One pass of f, which the updates of g read without gradient and the update of f with it."""
+
+    rows: int
+    output: tuple[Tensor, Tensor] | None = None
+
+
 class ReBias(Method):
     Config = ReBiasConfig
     parts = ("g", "f")
@@ -74,12 +90,13 @@ class ReBias(Method):
     width_sum: Tensor  # of this epoch's batches
     width_steps: Tensor  # () steps of this epoch
     steps_per_epoch = 0
+    pass_of_f: "Pass | None" = None  # during a step that updates g first
 
     def __init__(self, cfg: ReBiasConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
         super().__init__(cfg, facts, make_model)
         colour = None
         if len(facts.shape) == 3:
-            colour = maker("rebias-conv", {"kernel": 1}, facts.shape, facts.num_classes)
+            colour = maker("rebias-conv", {"kernel": 1, "side": SIDE}, facts.shape, facts.num_classes)
         given = [(name, getattr(cfg, name)) for name in ("g", "g2", "g3")]
         self.g = nn.ModuleList(make_second(s, facts, colour if n == "g" else None, n) for n, s in given if s or n == "g")
         start = 1.0 if cfg.sigma == "median" else float(cfg.sigma)
@@ -100,11 +117,15 @@ class ReBias(Method):
             return terms
 
         if self.cfg.order == "g-first":
-            return {**move_g(), **update(batch, "f", ["f"])}
+            self.pass_of_f = Pass(len(batch.index))
+            try:
+                return {**move_g(), **update(batch, "f", ["f"])}
+            finally:
+                self.pass_of_f = None
         return {**update(batch, "f", ["f"]), **move_g()}
 
     def loss_f(self, batch: Batch) -> dict[str, Tensor]:
-        h, logits = features_and_logits(self.model, batch.x, self.cfg.feature)
+        h, logits = self._of_f(batch)
         with torch.no_grad():
             biased = [features_and_logits(g, batch.x, self.cfg.feature)[0] for g in self.g]
         terms = {"ce": batch.mean(task_loss(logits, batch.y))}
@@ -113,11 +134,20 @@ class ReBias(Method):
         return terms
 
     def loss_g(self, batch: Batch) -> dict[str, Tensor]:
-        with torch.no_grad():
-            h, _ = features_and_logits(self.model, batch.x, self.cfg.feature)
+        with nullcontext() if self.pass_of_f else torch.no_grad():
+            h = self._of_f(batch)[0].detach()
         pairs = [features_and_logits(g, batch.x, self.cfg.feature) for g in self.g]
         ce = torch.stack([batch.mean(task_loss(logits, batch.y)) for _, logits in pairs]).sum()
         return {"g_ce": ce, "g_hsic": -self.cfg.lambda_g * self._dependence(h, [z for z, _ in pairs])}
+
+    def _of_f(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Features and logits of f; within a step that updates g first, of its one pass."""
+        shared = self.pass_of_f
+        if shared is None or shared.rows != len(batch.index):  # a part of a batch: train.accumulate
+            return features_and_logits(self.model, batch.x, self.cfg.feature)
+        if shared.output is None:
+            shared.output = features_and_logits(self.model, batch.x, self.cfg.feature)
+        return shared.output
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         return {**self.loss_g(batch), **self.loss_f(batch)}

@@ -9,18 +9,20 @@ until a round drops fewer than k rows, or `size` rows are left.
 
 ===  ==================  ============================================================================
 m    models              classifiers per round, each fitted on its own random part of the remaining rows
-t    train               share of these rows that a classifier is fitted on
+t    train               share of these rows that a classifier is fitted on (of 100,000 of them, if there are more)
 k    slice               most rows dropped in a round, as a share of all rows
 tau  tau                 lowest score of a row that may be dropped
 n    size                share of the rows at which the filter stops
 ===  ==================  ============================================================================
 
-All m classifiers of a round are one batched softmax regression: one pass over the rows serves all of them.
+All m classifiers of a round are one batched softmax regression: one pass over the rows serves all of them. Time grows with the
+rows, and memory is that of the features and of one number per row.
 
 Source: Le Bras et al., "Adversarial filters of dataset biases", ICML 2020, algorithm 1 (m = 64, tau = 0.75).
 Differs: t, k and n are shares, since the published numbers are for sets of a million rows; a row that no model held out has score
-0. The regressions have scikit-learn's default weight decay. Without `phi`, the features are the last layer of a network trained
-with `erm` on the same rows.
+0. With more than 100,000 rows left, the classifiers of a round draw their parts from 100,000 of them, chosen anew in each. The
+regressions have scikit-learn's default weight decay. Without `phi`, the features are the last layer of a network trained with
+`erm` on the same rows.
 """
 
 from dataclasses import dataclass
@@ -44,6 +46,7 @@ from unskew.stats.softmax import fit_softmax
 SPLITS = ("train",)
 METHOD = "erm"
 TRAIN = {"train.epochs": 10, "select.every": "10 epochs"}
+POOL = 100_000  # rows from which the classifiers of a round draw their own
 TOLERANCE = 1e-3  # relative gain of a step at which a fit stops
 
 
@@ -145,22 +148,24 @@ def aflite(
 
 def predictability(x: Tensor, y: Tensor, models: int, train: float, decay: float | None, generator: torch.Generator) -> Tensor:
     """The share of `models` that held a row out and get it right; 0 if none held it out. The first column of x is ones."""
-    size = min(len(y) - 1, max(2, round(train * len(y))))
-    inside = torch.stack([torch.randperm(len(y), generator=generator) < size for _ in range(models)], 1)  # (n, m)
-    strength = 1 / size if decay is None else decay
+    pool = torch.arange(len(y))
+    if len(y) > POOL:
+        pool = torch.randperm(len(y), generator=generator)[:POOL].sort().values
+    size = min(len(pool) - 1, max(2, round(train * len(pool))))
+    inside = torch.stack([torch.randperm(len(pool), generator=generator) < size for _ in range(models)], 1)  # (pool, m)
     # The scores need only the predictions, not a fully converged loss.
     w = fit_softmax(
-        x,
-        y[:, None].expand(-1, models),
-        inside.to(x.dtype) / size,
-        (strength,),
-        int(y.max()) + 1,
-        tolerance=TOLERANCE,
-        iterations=100,
+        x[pool], y[pool], inside, (1 / size if decay is None else decay,), int(y.max()) + 1, tolerance=TOLERANCE, iterations=100
     )[0]  # (m, D, C)
-    right = torch.zeros(len(y), models, dtype=torch.bool)
-    flat = w.permute(1, 0, 2).reshape(x.shape[1], -1)
-    for rows in torch.split(torch.arange(len(y)), max(1, 8_000_000 // flat.shape[1])):
-        right[rows] = (x[rows] @ flat).view(len(rows), models, -1).argmax(2) == y[rows][:, None]
-    held = ~inside
-    return (right & held).sum(1).double() / held.sum(1).clamp(min=1)
+    flat = w.transpose(1, 2).reshape(-1, x.shape[1])
+    score = torch.empty(len(y), dtype=torch.float64)
+    held = torch.full((len(y),), models)
+    held[pool] -= inside.sum(1)
+    place = torch.full((len(y),), -1)
+    place[pool] = torch.arange(len(pool))
+    for rows in torch.split(torch.arange(len(y)), max(1, 2_000_000 // len(flat))):
+        right = (flat @ x[rows].T).view(models, -1, len(rows)).argmax(1) == y[rows]
+        drawn = place[rows] >= 0
+        right[:, drawn] &= ~inside[place[rows[drawn]]].T
+        score[rows] = right.sum(0).double()
+    return score / held.clamp(min=1)

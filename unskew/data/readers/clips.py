@@ -17,8 +17,9 @@ from unskew.core import progress
 from unskew.core.errors import UserError
 from unskew.core.rng import stream
 from unskew.data.dataset import DataSet, Inputs, Memory
-from unskew.data.readers.files import _FAILURES, images_below, to_rgb, too_many_bad
+from unskew.data.readers.files import _FAILURES, to_rgb, too_many_bad
 from unskew.data.readers.images import fingerprints, glimpse
+from unskew.data.readers.listing import images_below
 from unskew.data.reading import DataConfig
 from unskew.data.splitting import settle
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,7 +12,6 @@ from torch import Tensor
 from unskew.core.errors import UserError
 from unskew.data.hide import Hiding
 
-EXTENSIONS = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 DEFAULT_SIDE = 224
 _FAILURES = (
     OSError,
@@ -134,8 +132,3 @@ def too_many_bad(broken: dict[int, str], paths: Sequence[str], rows: int, max_ba
             f"{len(broken)} of {rows} images cannot be decoded, more than data.max_bad={max_bad:g} allows; "
             f"the first is {paths[first]}: {broken[first]}; repair or remove them, or raise data.max_bad"
         )
-
-
-def images_below(folder: Path) -> list[Path]:
-    """Image files under a folder, sorted, without hidden ones."""
-    return sorted(p for p in folder.rglob("*") if p.suffix.lower() in EXTENSIONS and p.is_file() and not p.name.startswith("."))

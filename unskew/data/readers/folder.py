@@ -7,8 +7,8 @@ import torch
 from unskew.core.errors import UserError
 from unskew.data.dataset import SPLITS, DataSet
 from unskew.data.readers.clips import clip_set, clips_below
-from unskew.data.readers.files import images_below
 from unskew.data.readers.images import image_set
+from unskew.data.readers.listing import images_below
 from unskew.data.readers.table import from_table
 from unskew.data.reading import DataConfig
 

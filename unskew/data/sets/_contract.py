@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unskew.core import registry
 from unskew.core.errors import UserError
-from unskew.data.dataset import DataSet
 from unskew.data.readers.listing import Listing, Need
+
+if TYPE_CHECKING:
+    from unskew.data.dataset import DataSet
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class BuiltIn:
 
     name: str
     config: type  # frozen dataclass of its settings
-    make: Callable[[Any], DataSet] | None = None
+    make: Callable[[Any], "DataSet"] | None = None
     listing: Callable[[Any], Listing] | None = None  # the rows of a real set, before any image is opened
     needs: tuple[Need, ...] = ()  # files and folders of a real set
 

@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unskew.core.errors import UserError
-from unskew.data.readers.files import images_below
-from unskew.data.readers.listing import Listing, Need, Row, check_root, read_lines
+from unskew.data.readers.listing import Listing, Need, Row, check_root, images_below, read_lines
 
 NEEDS = (
     Need("LOC_synset_mapping.txt", "the thousand WordNet ids in order, one per line (with Kaggle's ImageNet)"),

@@ -1,0 +1,1 @@
+"""Benchmarks, a file each: `make bench` lists them, `make bench NAME=...` runs one."""
