@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unskew.core import checkpoint, engine
+from unskew.core import checkpoint, engine, registry
 from unskew.core.errors import UserError
 from unskew.core.rng import seed_of
 from unskew.data.dataset import DataSet
@@ -88,7 +88,7 @@ def network(cfg: Config, weights: str, shape: tuple[int, ...], outputs: int) -> 
     if tuple(record["data"]["shape"]) != shape:
         raise UserError(f"{cfg.run!r} was trained on inputs of shape {tuple(record['data']['shape'])}, but these have {shape}")
     settings = record["config"]
-    with without_first_weights():
+    with without_first_weights(), registry.named_by(path / "config.json"):
         model = maker(settings["model_name"], settings["model"], shape, len(record["data"]["classes"]))()
     tensors, _ = checkpoint.read(path / "model.safetensors")
     model.load_state_dict({k.removeprefix("model."): t.float() for k, t in tensors.items() if k.startswith("model.")})

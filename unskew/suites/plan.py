@@ -63,7 +63,8 @@ def plan(
         if task.id in ids:
             raise suite.wrong(f"two runs have the id {task.id}; rename one of them", f".{task.name}]")
         ids.add(task.id)
-    _check(suite, scale, tasks, extra or {})
+    with registry.named_by(suite.path):
+        _check(suite, scale, tasks, extra or {})
     return tasks
 
 

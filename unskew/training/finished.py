@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unskew.core import checkpoint, config
+from unskew.core import checkpoint, config, registry
 from unskew.core.errors import UserError
 from unskew.data.dataset import DataSet
 from unskew.data.reading import DataConfig
@@ -27,7 +27,8 @@ def open_run(run: Run, source: Any = None) -> tuple[Method, DataSet]:
 def trained_method(run: Run) -> Method:
     """The method of a finished run with its trained weights; does not read the data."""
     run.outcome  # noqa: B018 - raises if the run is not finished
-    method = _rebuild(run.config)
+    with registry.named_by(run.path / "config.json"):
+        method = _rebuild(run.config)
     checkpoint.load_weights(run.path / "model.safetensors", method)
     return method.eval()
 
@@ -39,9 +40,10 @@ def own_data(run: Run) -> DataSet:
     if not source:
         raise UserError(f"{run.path} was trained on data passed from Python; pass it again as `on`")
     reading = config.build(DataConfig, record["config"]["data"], "data.")
-    data = load(source, reading)
-    if not data.is_source(record["fingerprint"]) and "duplicates" not in record["config"]["data"]:
-        data = _split_as_before(source, reading, record["fingerprint"]) or data
+    with registry.named_by(run.path / "config.json"):
+        data = load(source, reading)
+        if not data.is_source(record["fingerprint"]) and "duplicates" not in record["config"]["data"]:
+            data = _split_as_before(source, reading, record["fingerprint"]) or data
     if not data.is_source(record["fingerprint"]) or record.get("bias", data.bias_digest) != data.bias_digest:
         raise UserError(f"{source} has changed since {run.path} was trained on it; name the data to judge on with --on")
     return data

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from unskew.core import executor, progress
+from unskew.core import executor, progress, registry
 from unskew.core.errors import UserError
 from unskew.core.executor import Job
 from unskew.core.files import write_json
@@ -238,7 +238,7 @@ def _locally(suite: Suite, tasks: list[Task], out: Path, workers: int) -> list[s
         return executor.run_processes(
             [Job(t.id, t.needs) for t in tasks],
             workers=workers,
-            command=lambda job: [*worker, str(request(suite, by_id[job.id], out))],
+            command=lambda job: [*worker, str(request(suite, by_id[job.id], out)), *_trusted(by_id[job.id])],
             log=lambda job: out / "tasks" / f"{job.id}.log",
             done=lambda name: read_result(out / "results" / f"{name}.json") is not None,
             watch=_Watch(shown, tasks, out),
@@ -257,7 +257,7 @@ def _on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[st
         if not all(need in folders for need in job.needs):
             return None
         shared = {need.rpartition("-shared-")[2]: folders[need] for need in job.needs}
-        return by_id[job.id].json(), columns, list(shared), *shared.values()
+        return by_id[job.id].json(), columns, _trusted(by_id[job.id]), list(shared), *shared.values()
 
     def collect(job: Job, result: tuple[dict[str, Any], bytes]) -> None:
         task, (record, raw) = by_id[job.id], result
@@ -276,12 +276,20 @@ def _on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[st
         )  # fmt: skip
 
 
-def _remote(task: dict[str, Any], columns: list[str], names: list[str], *folders: bytes) -> tuple[dict[str, Any], bytes]:
+def _trusted(task: Task) -> list[str]:
+    """The modules that the worker of a run may import."""
+    return registry.trusted([task.source, task.method, task.model, *task.settings.values(), *map(str, task.judging.values())])
+
+
+def _remote(
+    task: dict[str, Any], columns: list[str], trusted: list[str], names: list[str], *folders: bytes
+) -> tuple[dict[str, Any], bytes]:
     """Work in a temporary folder; the folder of a shared run is sent as bytes."""
     import torch
 
-    from unskew.verbs.bench_worker import work
+    from unskew.verbs.bench_worker import trust, work
 
+    trust(trusted)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as scratch:
         shared = {}
