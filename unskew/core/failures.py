@@ -99,7 +99,7 @@ def _asked_for(error: BaseException) -> tuple[str, str]:
         inner = next((names[id(n)] for n in reversed(networks) if names.get(id(n))), "")
         part = inner.partition(".")[0]
         given = getattr(owner.cfg, part, None) if part else None
-        sizes = [f"{part}.{k}" for k in given if k != "name"] if isinstance(given, dict) else []
+        sizes = [f"{part}.{k}" for k in given if k not in ("name", "model")] if isinstance(given, dict) else []
         if not part:
             return "a step", "lower train.batch"
         return f"the activations of {part}", f"lower train.batch or {' or '.join(sizes) or 'the size of ' + part}"

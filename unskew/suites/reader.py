@@ -25,6 +25,7 @@ read_from = "leakage.randomisation.0"      # report the figures of this part of 
 import dataclasses
 import io
 import json
+import os
 import re
 import tomllib
 import typing
@@ -40,6 +41,7 @@ from unskew.evaluation._contract import Question, questions
 from unskew.records import AVERAGES
 
 HERE = Path(__file__).parent
+LONGEST_NAME = 60  # bytes: several names make up the name of a file
 TOP = {
     *("title", "force", "published", "seeds", "columns", "baseline", "split", "leakage", "evaluate"),
     *("settings", "scale", "data", "shared", "method"),
@@ -232,8 +234,12 @@ def _check_evaluate(suite: Suite, table: dict[str, Any], *header: str) -> None:
 
 def _check_name(suite: Suite, kind: str, name: str, *, at: bool = False) -> None:
     """Names become parts of file names."""
-    if re.fullmatch(r"[\w.+=-]*" if at else r"[\w.+=-]+", name) is None or ".." in name:
-        raise suite.wrong(f"{kind} {name!r}: a name may have letters, digits and . _ + = -", f"[{kind}" if not at else "at", name)
+    if re.fullmatch(r"[\w.+=-]*" if at else r"[\w.+=-]+", name) is None or ".." in name or len(os.fsencode(name)) > LONGEST_NAME:
+        raise suite.wrong(
+            f"{kind} {name[:80]!r}: a name may have letters, digits and . _ + = -, at most {LONGEST_NAME}",
+            f"[{kind}" if not at else "at",
+            name,
+        )
 
 
 def _check_scales(suite: Suite, kind: str, name: str, scales: dict[str, Any]) -> None:

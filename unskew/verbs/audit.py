@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unskew.core import progress
 from unskew.core.errors import UserError
-from unskew.core.files import plain, write_json, write_text
+from unskew.core.files import nothing_left, plain, write_json, write_text
 from unskew.core.settings import Settings
 from unskew.core.workplace import alone, check_place, claim, identity
 from unskew.data.dataset import DataSet
@@ -103,9 +103,10 @@ def audit(
             page=out / "audit.html",
             duplicates=None if twins is None else told(twins, data.y, given_splits(data)),
         )
-        result.scores.save(out / "scores.parquet")
-        write_text(out / "audit.html", render_audit(result))
-        write_json(out / "audit.json", result.json())  # last: its presence marks the audit as complete
+        with nothing_left(out):
+            result.scores.save(out / "scores.parquet")
+            write_text(out / "audit.html", render_audit(result))
+            write_json(out / "audit.json", result.json())  # last: its presence marks the audit as complete
     return result
 
 

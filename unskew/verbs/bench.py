@@ -154,7 +154,7 @@ def _known(out: Path, suite: Suite, scale: str, settings: dict[str, str]) -> dic
     """What the folder already holds. It may hold only one suite at one scale, so that its results stay comparable."""
     there = _record(out)
     if there is None:
-        if out.is_file() or (out.is_dir() and any(out.iterdir())):
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UserError(f"{out} exists and is not a bench; choose another --out")
         return {"tasks": [], "commands": []}
     asked = {"suite": suite.name, "scale": scale, "settings": settings}

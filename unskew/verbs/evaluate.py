@@ -11,7 +11,7 @@ from torch import Tensor
 
 from unskew.core.engine import check_device
 from unskew.core.errors import UserError
-from unskew.core.files import plain, write_json
+from unskew.core.files import nothing_left, plain, write_json
 from unskew.core.workplace import alone
 from unskew.data.dataset import DataSet
 from unskew.evaluation._contract import Judged, Question, questions
@@ -55,7 +55,7 @@ def evaluate(
     data, known = (own_data(run), None) if on is None else other_data(run, on, shared_classes)
     for question, options in asked:
         question.check(data, options)
-    with alone(run.path, "evaluation"):
+    with alone(run.path, "evaluation"), nothing_left(run.path / "predictions"):
         method = trained_method(run).to(target)
         workers = run.config["config"]["data"]["workers"]
         index, logits = predict(method, data, _rows(data, split, on is None, known), workers=workers)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew.core.errors import UserError
-from unskew.core.files import write_json, write_text
+from unskew.core.files import nothing_left, write_json, write_text
 from unskew.core.version import VERSION
 from unskew.core.workplace import alone
 from unskew.pages.collect import collect, short_names
@@ -42,8 +42,9 @@ def report(
     with alone(out, "report"):
         named = zip(opened, short_names(opened), strict=True)
         content = {"unskew": VERSION, "runs": [_of_run(run, on) | {"name": name} for run, name in named], **before}
-        write_text(out, render(content))
-        write_json(out.with_suffix(".json"), content)
+        with nothing_left(out, out.with_suffix(".json")):
+            write_text(out, render(content))
+            write_json(out.with_suffix(".json"), content)
     return out
 
 

@@ -1,5 +1,6 @@
 """Columns of a user's table as codes: labels, bias columns, splits. Every error names the column and row."""
 
+import re
 from collections.abc import Sequence
 
 import polars as pl
@@ -117,7 +118,8 @@ def splits(frame: pl.DataFrame, cfg: DataConfig, where: str) -> tuple[Tensor, tu
     if not name:
         return torch.zeros(len(frame), dtype=torch.long), SPLITS
     words = [str(v).strip().lower() for v in frame[name].to_list()]
-    extra = sorted({w for w in words if w not in _SPLIT_WORDS and w.startswith("test")})
+    # A split's name becomes the name of files: test_biased is fine, test/../../elsewhere is not.
+    extra = sorted({w for w in words if w not in _SPLIT_WORDS and re.fullmatch(r"test[\w.+-]{0,60}", w)})
     known = _SPLIT_WORDS | {w: 3 + k for k, w in enumerate(extra)}
     unknown = next((k for k, w in enumerate(words) if w not in known), None)
     if unknown is not None:
