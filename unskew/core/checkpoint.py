@@ -27,9 +27,12 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as opened:
             facts = json.loads((opened.metadata() or {}).get("unskew", "{}"))
-            return {k: opened.get_tensor(k) for k in opened.keys()}, facts  # noqa: SIM118 - not a dict
-    except (SafetensorError, OSError, json.JSONDecodeError) as error:
+            tensors = {k: opened.get_tensor(k) for k in opened.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a usable weights file: {error}") from None
+    if not isinstance(facts, dict):
+        raise UserError(f"{path} is not a usable weights file: its facts are {type(facts).__name__}, not a table")
+    return tensors, facts
 
 
 def pack(method: nn.Module, optimizers: dict[str, Optimizer]) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -6,6 +6,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -54,6 +55,27 @@ def is_allocation(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(w in str(error) for w in words))
 
 
+def is_panic(error: BaseException) -> bool:
+    """Whether polars gave up; its panics are no Exceptions."""
+    return type(error).__name__ == "PanicException"
+
+
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Inside, whatever goes wrong is wrong with `what`, a file or folder of the user's: one line that names it.
+
+    Trouble of this machine, a lack of memory or a disk that cannot be read or written, stays what it is.
+    """
+    try:
+        yield
+    except BaseException as error:
+        is_ours = isinstance(error, UserError) or (isinstance(error, OSError) and error.errno is not None)
+        if is_ours or is_allocation(error) or not (isinstance(error, Exception) or is_panic(error)):
+            raise
+        text = " ".join(str(error).split())
+        raise UserError(f"{what} ({type(error).__name__}{': ' + text[:200] if text else ''})") from error
+
+
 def show_traceback(error: BaseException) -> None:
     """Print the traceback if UNSKEW_DEBUG=1."""
     if os.environ.get("UNSKEW_DEBUG", "") not in ("", "0"):
@@ -64,10 +86,17 @@ def one_line_warnings() -> None:
     """From now on, print a library's warning as one line without source code."""
     import warnings
 
-    def short(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> str:
-        return f"warning: {' '.join(str(message).split())[:300]}\n"
+    said: set[str] = set()
 
-    warnings.formatwarning = short
+    def show(message: Warning | str, category: type[Warning], filename: str, *place: Any, **more: Any) -> None:
+        of_pillow = "PIL" in filename.replace("\\", "/").split("/")
+        if of_pillow and "PIL" in said:  # it warns once per picture
+            return
+        said.add("PIL" if of_pillow else "")
+        text = f"{'an image is odd: ' if of_pillow else ''}{' '.join(str(message).split())[:300]}"
+        print(f"warning: {text}{' (said once)' if of_pillow else ''}", file=sys.stderr)
+
+    warnings.showwarning = show
 
 
 def _disk(error: OSError) -> tuple[int, str]:

@@ -8,11 +8,13 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from unskew.core.errors import UserError
 
 WEEK = 7 * 24 * 3600.0  # seconds
 
@@ -200,6 +202,39 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Strict JSON: NaN and infinity become null, so that any parser can read it."""
     write_text(path, dumps(value) + "\n")
+
+
+def read_json(path: Path, what: str = "a JSON file of unskew") -> dict[str, Any]:
+    """The object in a JSON file; raises if it is missing, cut short or something else."""
+    try:
+        loaded = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; it should be {what}") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is damaged or not {what}: {error or type(error).__name__}") from None
+    if not isinstance(loaded, dict):
+        raise UserError(f"{path} is not {what}: it holds {type(loaded).__name__}, not an object")
+    return loaded
+
+
+def check_shape(value: Mapping[str, Any], shape: Mapping[str, Any], path: Path, inside: str = "") -> None:
+    """Raise unless a record has these keys, with values of these types: a type, a list of one type, or a table of its own.
+
+    >>> check_shape({"a": 1, "b": {"c": ["x"]}}, {"a": float, "b": {"c": [str]}}, Path("r.json"))
+    >>> check_shape({"b": {"c": 3}}, {"b": {"c": [str]}}, Path("r.json"))
+    Traceback (most recent call last):
+    unskew.core.errors.UserError: r.json is damaged or not unskew's: b.c must be a list, got 3
+    """
+    words = {str: "text", int: "a whole number", float: "a number", bool: "true or false", dict: "a table", list: "a list"}
+    for key, kind in shape.items():
+        there, name = value.get(key), f"{inside}{key}"
+        wanted = dict if isinstance(kind, Mapping) else list if isinstance(kind, list) else kind
+        fits = isinstance(there, (int, float) if wanted is float else wanted) and (wanted is bool or not isinstance(there, bool))
+        if not fits or (isinstance(kind, list) and not all(isinstance(v, kind[0]) for v in there or ())):
+            what = f"a list of {words[kind[0]]}" if fits else words[wanted]
+            raise UserError(f"{path} is damaged or not unskew's: {name} must be {what}, got {str(there)[:60]}")
+        if isinstance(kind, Mapping):
+            check_shape(there or {}, kind, path, f"{name}.")
 
 
 def dumps(value: Any, indent: int | None = 1) -> str:

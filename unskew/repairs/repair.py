@@ -157,7 +157,7 @@ def repair_weights(
     if len(codes) < 2:
         raise UserError(f"only one class in {len(y)} rows: nothing to predict")
     game = Game(features, y, lr_estimator, momentum, 1e-3 * len(y) if lr_weights is None else lr_weights, seed)
-    epoch = game.load(state) if state is not None else 0
+    epoch = game.load(state, epochs) if state is not None else 0
     if advance and epoch:
         advance(epoch, "")
     saved = time.monotonic()
@@ -252,12 +252,18 @@ class Game:
     def save(self, path: Path, epoch: int) -> None:
         checkpoint.save(path, {"omega": self.omega, "theta": self.theta, "speed": self.speed}, {"epoch": epoch})
 
-    def load(self, path: Path) -> int:
+    def load(self, path: Path, epochs: int) -> int:
         if not path.is_file():
             return 0
         tensors, facts = checkpoint.read(path)
+        own = {"omega": self.omega, "theta": self.theta, "speed": self.speed}
+        epoch = facts.get("epoch")
+        fits = all(
+            name in tensors and tensors[name].shape == t.shape and tensors[name].dtype == t.dtype for name, t in own.items()
+        )
+        if not fits or type(epoch) is not int or not 0 < epoch < epochs:
+            raise UserError(f"{path} is not the state of this repair (epoch {epoch} of {epochs}); remove it to start again")
         self.omega, self.theta, self.speed = tensors["omega"], tensors["theta"], tensors["speed"]
         self.w = self.omega.sigmoid()
-        epoch: int = facts["epoch"]
         progress.say(f"resuming at epoch {epoch}")
         return epoch

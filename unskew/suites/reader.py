@@ -370,7 +370,7 @@ def read_json(path: Path, *needed: str) -> dict[str, Any] | None:
     """A JSON object from a file; None if the file is missing, unreadable or lacks an entry."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) and set(needed) <= set(content) else None
 
@@ -378,7 +378,11 @@ def read_json(path: Path, *needed: str) -> dict[str, Any] | None:
 def read_result(path: Path) -> dict[str, Any] | None:
     """The result of a run; None if there is none that can be used."""
     result = read_json(path, "id", "seconds", "shared")
-    return result if result is not None and (result["shared"] or isinstance(result.get("figures"), dict)) else None
+    if result is None or not isinstance(result["seconds"], float | int) or not isinstance(result.get("versions", {}), dict):
+        return None
+    figures = result.get("figures", {} if result["shared"] else None)
+    fine = isinstance(figures, dict) and all(v is None or isinstance(v, float | int) for v in figures.values())
+    return result if fine and isinstance(result.get("machine", ""), str) else None
 
 
 def is_number(figure: str) -> bool:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from unskew.core import checkpoint, config, registry
 from unskew.core.errors import UserError
+from unskew.core.failures import refusing
 from unskew.data.dataset import DataSet
 from unskew.data.reading import DataConfig
 from unskew.data.sources import load
@@ -27,15 +28,16 @@ def open_run(run: Run, source: Any = None) -> tuple[Method, DataSet]:
 def trained_method(run: Run) -> Method:
     """The method of a finished run with its trained weights; does not read the data."""
     run.outcome  # noqa: B018 - raises if the run is not finished
-    with registry.named_by(run.path / "config.json"):
-        method = _rebuild(run.config)
+    path = run.path / "config.json"
+    with registry.named_by(path), refusing(f"{path} does not describe a method that can be built"):
+        method = _rebuild(run.whole)
     checkpoint.load_weights(run.path / "model.safetensors", method)
     return method.eval()
 
 
 def own_data(run: Run) -> DataSet:
     """The data set a run was trained on; raises if it has changed since."""
-    record = run.config
+    record = run.whole
     source = record["data"]["source"]
     if not source:
         raise UserError(f"{run.path} was trained on data passed from Python; pass it again as `on`")
@@ -63,7 +65,7 @@ def other_data(run: Run, source: Any, shared_classes: bool = False) -> tuple[Dat
 
     With `shared_classes` the source may have other classes; their rows are false in the mask and coded as class 0.
     """
-    record = run.config
+    record = run.whole
     # These choose rows and splits of the run's own source and do not apply to another.
     reading = config.build(DataConfig, record["config"]["data"], "data.")
     reading = dataclasses.replace(reading, keep="", group="", order="", duplicates=False)

@@ -17,13 +17,18 @@ from typing import Any
 from unskew.core import executor, progress, registry
 from unskew.core.errors import UserError
 from unskew.core.executor import Job
-from unskew.core.files import write_json
+from unskew.core.files import check_shape, write_json
 from unskew.core.workplace import alone
 from unskew.pages.bench import report
 from unskew.pages.board import Board, board
 from unskew.records import BenchReport
 from unskew.suites.plan import check_on_disk, plan
 from unskew.suites.reader import COST, Suite, Task, read, read_json, read_result
+
+_TASK: dict[str, Any] = {
+    "id": str, "data": str, "at": str, "name": str, "seed": int, "source": str, "method": str, "model": str, "settings": dict,
+    "shared": bool, "judging": dict, "split": str,
+}  # fmt: skip
 
 
 def bench(
@@ -143,9 +148,9 @@ def _record(out: Path) -> dict[str, Any] | None:
                 progress.say(f"no published numbers: {error}")
                 there["published"] = ""
         for task in there["tasks"]:
-            _task(task)
+            check_shape(_task(task).json(), _TASK, path)
         tomllib.loads(there["text"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise UserError(f"{path} is not the record of a bench; choose another --out") from None
     return there
 

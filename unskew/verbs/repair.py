@@ -17,6 +17,7 @@ from torch import Tensor
 
 from unskew.core import progress
 from unskew.core.errors import UserError
+from unskew.core.failures import refusing
 from unskew.core.files import nothing_left, plain, whole_folder, write_json, write_text
 from unskew.core.settings import Settings, without
 from unskew.core.version import VERSION
@@ -129,14 +130,16 @@ class _Place:
             return None
         table = Table.read(self.table)
         there = table.made_by.get("identity")
-        if there is None:
+        if not isinstance(there, dict):
             raise UserError(f"{self.table} is not the result of a repair; choose another --out, or remove it")
         if "bias_digest" not in there and there.get("fingerprint") == data.former:  # of version 0.1
             there = {"behind": {}, **there, "fingerprint": data.fingerprint, "bias_digest": data.bias_digest}
         claim(self.table, "repair", there, asked)
-        progress.say(f"{self.out} is already finished; nothing to do")
         page = self.table.with_suffix(".html")
-        return Repaired.of_json({**table.made_by, "groups": _groups_of(self.table)}, table, self.out, page)
+        with refusing(f"{self.table} is damaged or was not written by this version of unskew; remove it"):
+            result = Repaired.of_json({**table.made_by, "groups": _groups_of(self.table)}, table, self.out, page)
+        progress.say(f"{self.out} is already finished; nothing to do")
+        return result
 
     def write(self, result: Repaired, data: DataSet, outcome: Outcome, copy: bool) -> None:
         """Write the folder as a whole; or the page, the JSON and last the table, whose presence marks the repair as complete."""

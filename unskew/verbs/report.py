@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew.core.errors import UserError
+from unskew.core.failures import refusing
 from unskew.core.files import nothing_left, write_json, write_text
 from unskew.core.version import VERSION
 from unskew.core.workplace import alone
@@ -43,7 +44,9 @@ def report(
         named = zip(opened, short_names(opened), strict=True)
         content = {"unskew": VERSION, "runs": [_of_run(run, on) | {"name": name} for run, name in named], **before}
         with nothing_left(out, out.with_suffix(".json")):
-            write_text(out, render(content))
+            with refusing("the page cannot be written from these results; one of the files named is damaged"):
+                page = render(content)
+            write_text(out, page)
             write_json(out.with_suffix(".json"), content)
     return out
 
@@ -61,5 +64,5 @@ def _json_of(path: Path, what: str, keys: tuple[str, ...]) -> dict[str, Any]:
         return {key: content[key] for key in keys}
     except OSError:
         raise UserError(f"{path} does not exist; name {what}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         raise UserError(f"{path} was not written by this version of unskew; make it again") from None
