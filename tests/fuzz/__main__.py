@@ -18,7 +18,7 @@ def main() -> None:
     given = words.parse_args()
     started = time.monotonic()
     only = tuple(filter(None, given.only.split(",")))
-    found = campaign(given.cases, given.seed, seconds=60 * given.minutes, only=only, say=print)
+    found = campaign(given.cases, given.seed, seconds=60 * given.minutes, only=only, say=lambda text: print(text, flush=True))
     text = table(found)
     print(f"\n{text}\n{sum(map(len, found.values()))} cases, seed {given.seed}, {time.monotonic() - started:.0f} s")
     if given.csv is not None:

@@ -8,10 +8,9 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
-from hypothesis import strategies as st
 
 from tests.fuzz import templates
-from tests.fuzz.harness import HUNG, Ended, run
+from tests.fuzz.harness import Ended, run
 from tests.fuzz.kinds import KINDS
 
 Found = dict[str, list[tuple[dict[str, Any], Ended]]]
@@ -23,7 +22,7 @@ def campaign(
     cases: int, seed: int, *, seconds: float = 1e9, only: tuple[str, ...] = (), say: Callable[[str], None] = lambda text: None
 ) -> Found:
     """Run `cases` cases, kind after kind in turn; faults are told as they happen."""
-    _warm()
+    warm()
     found: Found = {name: [] for name in (only or KINDS)}
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="unskew-fuzz-made-") as home:
@@ -35,7 +34,9 @@ def campaign(
             ended = run(lambda root: KINDS[name][1](plan, root, made), made / "cache")
             found[name].append((plan, ended))
             if ended.faults:
-                say(f"{name}: {', '.join(ended.faults)} (status {ended.status}, left {ended.left[:3]})\n  {plan}\n  {ended.said[-600:]}")
+                say(
+                    f"{name}: {', '.join(ended.faults)} (status {ended.status}, left {ended.left[:3]})\n  {plan}\n  {ended.said[-600:]}"
+                )
 
         round_ = 0
         while sum(map(len, found.values())) < cases and time.monotonic() - started < seconds:
@@ -48,10 +49,10 @@ def campaign(
                     suppress_health_check=list(HealthCheck),
                 )  # fmt: skip
                 @given(plan=KINDS[name][0])
-                def draw(plan, name=name):
+                def draw(name: str, plan: dict[str, Any]) -> None:
                     one(name, plan)
 
-                draw()
+                draw(name)
                 say(f"{sum(map(len, found.values()))} cases, {time.monotonic() - started:.0f} s, {name}")
             round_ += 1
     return found
@@ -69,7 +70,7 @@ def table(found: Found) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _warm() -> None:
+def warm() -> None:
     """Import what a command needs, once: the cases are forked from here. Nothing is computed, so no threads are running."""
     import datasets  # noqa: F401
 
@@ -80,6 +81,3 @@ def _warm() -> None:
     import unskew.verbs.repair
     import unskew.verbs.report
     import unskew.verbs.train  # noqa: F401
-
-
-__all__ = ["HUNG", "campaign", "st", "table"]

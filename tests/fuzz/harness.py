@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SECONDS = 120  # until a case counts as hanging; nothing in it takes more than a few seconds alone
-MEMORY = 24 * 2**30  # of address space, so that an absurd request fails at once
+MEMORY = 6 * 2**30  # bytes, so that an absurd request fails at once
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _child(build: Callable[[Path], list[str]], home: Path, cache: Path) -> None:
         os.chdir(home / "work")
         words = build(home / "work")
         (home / "before").write_text("\n".join(_listing(home)))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         for number, name in ((1, "stdout"), (2, "stderr")):
             os.dup2(os.open(home / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         sys.stdout, sys.stderr = open(1, "w", encoding="utf-8", closefd=False), open(2, "w", encoding="utf-8", closefd=False)

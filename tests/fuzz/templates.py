@@ -7,13 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 SHORT = ("--model", "mlp", "train.batch=16")
-STATE = ("train", "toy:rows=60", *SHORT, "train.steps=6", "train.checkpoint=2 steps", "select.rule=val-accuracy", "select.every=1 steps")
+STATE = (
+    "train",
+    "toy:rows=60",
+    *SHORT,
+    "train.steps=6",
+    "train.checkpoint=2 steps",
+    "select.rule=val-accuracy",
+    "select.every=1 steps",
+)
 AUDIT = ("audit", "planted:rows=60,bias=0.5", "--representation", "input", "--no-trial")
 REPAIR = ("repair", "planted:rows=60,bias=0.5", "--with", "repair", "phi=input", "epochs=2", "--force")
 TRAIN = ("train", "toy:rows=60", *SHORT, "train.steps=2")
 
 
-def make(home: Path) -> Path:
+def make(home: Path, sets: bool = True) -> Path:
     """The templates below `home`, each in a forked process: this one must stay without threads."""
     home.mkdir(parents=True, exist_ok=True)
     forked(home, lambda: unskew(*TRAIN, "--out", "run"))
@@ -21,7 +29,8 @@ def make(home: Path) -> Path:
     forked(home, lambda: interrupted(*STATE, "--out", "state"), expect=130)
     forked(home, lambda: unskew(*AUDIT, "--out", "audit"))
     forked(home, lambda: unskew(*REPAIR, "--out", "w.parquet"))
-    forked(home, save_sets)
+    if sets:
+        forked(home, save_sets)
     return home
 
 
