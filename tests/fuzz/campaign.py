@@ -14,7 +14,7 @@ from tests.fuzz.harness import Ended, run
 from tests.fuzz.kinds import KINDS
 
 Found = dict[str, list[tuple[dict[str, Any], Ended]]]
-BATCH = 50  # cases drawn at a time
+BATCH = 20  # cases drawn at a time
 FAULTS = ("traceback", "status", "lines", "leftovers", "hang")
 
 

@@ -96,6 +96,7 @@ def one_line_warnings() -> None:
         text = f"{'an image is odd: ' if of_pillow else ''}{' '.join(str(message).split())[:300]}"
         print(f"warning: {text}{' (said once)' if of_pillow else ''}", file=sys.stderr)
 
+    warnings.filterwarnings("ignore", message="Image size .* could be decompression bomb")  # data.max_pixels refuses it
     warnings.showwarning = show
 
 

@@ -45,7 +45,10 @@ class State:
             tensors, facts = checkpoint.read(path)
             with refusing(f"{path} is not the state of this training; remove it to start again"):
                 self._check(facts, path)
-                checkpoint.unpack(tensors, facts, self.method, self.optimizers)
+                try:
+                    checkpoint.unpack(tensors, facts, self.method, self.optimizers)
+                except UserError as error:
+                    raise UserError(f"{path} is not the state of this training: {error}; remove it to start again") from None
                 self.step, self.best, self.best_step = facts["step"], facts["best"], facts["best_step"]
                 self.before, self.engine.scaler = facts["seconds"], facts["scaler"]
                 self.loader.unreadable.update(facts["unreadable"])
