@@ -101,7 +101,7 @@ def _child(build: Callable[[Path], list[str]], home: Path, cache: Path) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         for number, name in ((1, "stdout"), (2, "stderr")):
             os.dup2(os.open(home / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-        sys.stdout, sys.stderr = open(1, "w", encoding="utf-8", closefd=False), open(2, "w", encoding="utf-8", closefd=False)
+        sys.stdout, sys.stderr = (os.fdopen(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))
         sys.argv = ["unskew", *words]
         from unskew.cli import main
 

@@ -1,8 +1,8 @@
 """python -m tests.fuzz.kills --kills 100 [--seed 0] [--minutes 20] [--csv FILE]: kill every verb at random moments, run it again, compare.
 
-Each command is first run without interruption. Then it is started again and again in another folder and stopped by SIGKILL, SIGTERM or SIGINT
-after a random part of the time it takes, until it gets through; its result must equal the uninterrupted one to the bit. A kill counts if it
-ended the process before its work was done.
+Each command is first run without interruption. Then it is started again and again in another folder and stopped by SIGKILL, SIGTERM or
+SIGINT after a random part of the time it takes, until it gets through; its result must equal the uninterrupted one to the
+bit. A kill counts if it ended the process before its work was done.
 """
 
 import argparse
@@ -91,7 +91,8 @@ def result(home: Path) -> dict[str, str]:
         if not path.is_file() or "tensorboard" in name or name.endswith((".html", ".log", ".jsonl", ".tex")) or "tasks/" in name:
             continue
         if path.suffix == ".json":
-            raw = json.dumps(_lasting(json.loads(path.read_text())), sort_keys=True).encode()
+            text = path.read_text().replace(str(home), "HOME")  # the two folders differ in their place only
+            raw = json.dumps(_lasting(json.loads(text)), sort_keys=True).encode()
         elif path.suffix == ".parquet":
             raw = _table(path)
         else:

@@ -1,5 +1,6 @@
 """Images that may be anything: bombs, large ones, damaged ones, and the memory that decoding may hold."""
 
+import contextlib
 import struct
 import threading
 import time
@@ -36,7 +37,7 @@ def test_a_bomb_is_refused_by_its_header(tmp_path):
     bomb(tmp_path / "a.png", 13_000, 13_000)
     assert (tmp_path / "a.png").stat().st_size < 400_000
     tracemalloc.start()
-    with pytest.raises(ValueError, match="13000x13000 pixels, more than data.max_pixels=64000000 allows"):
+    with pytest.raises(ValueError, match=r"13000x13000 pixels, more than data\.max_pixels=64000000 allows"):
         decode(str(tmp_path / "a.png"), (32, 32))
     assert tracemalloc.get_traced_memory()[1] < 5_000_000
     tracemalloc.stop()
@@ -56,12 +57,12 @@ def test_it_counts_as_one_that_cannot_be_decoded(tmp_path):
 
 def test_the_limit_is_a_setting(tmp_path):
     bomb(tmp_path / "a.png", 100, 100)
-    with pytest.raises(ValueError, match="data.max_pixels=9999"):
+    with pytest.raises(ValueError, match=r"data\.max_pixels=9999"):
         decode(str(tmp_path / "a.png"), (8, 8), most=9999)
     assert decode(str(tmp_path / "a.png"), (8, 8), most=10_000).shape == (3, 8, 8)
     with pytest.raises(UserError, match=r"data\.max_pixels=0: must lie in \[1, 178956970\]"):
         unskew.load("toy", max_pixels=0)
-    with pytest.raises(UserError, match="data.size=100000: .* too large; data.max_pixels=64000000 allows 8000"):
+    with pytest.raises(UserError, match=r"data\.size=100000: .* too large; data\.max_pixels=64000000 allows 8000"):
         unskew.load("toy", size=100_000)
 
 
@@ -126,10 +127,8 @@ def test_every_damage_to_a_picture_is_a_failure_or_a_picture(tmp_path):
         good = path.read_bytes()
         for place in range(0, len(good), max(1, len(good) // 40)):
             path.write_bytes(good[:place] + bytes([good[place] ^ 0xFF]) + good[place + 1 :])
-            try:
-                assert decode(str(path), (8, 8)).shape == (3, 8, 8)
-            except FAILURES:
-                pass
+            with contextlib.suppress(*FAILURES):  # anything else fails the test
+                decode(str(path), (8, 8))
 
 
 def test_opened_says_how_large_it_is():
