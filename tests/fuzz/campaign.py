@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
 from tests.fuzz import templates
-from tests.fuzz.harness import Ended, run
+from tests.fuzz.harness import UNBUILT, Ended, run
 from tests.fuzz.kinds import KINDS
 
 Found = dict[str, list[tuple[dict[str, Any], Ended]]]
@@ -32,6 +32,7 @@ def campaign(
             if sum(map(len, found.values())) >= cases or time.monotonic() - started > seconds:
                 return
             ended = run(lambda root: KINDS[name][1](plan, root, made), made / "cache")
+            assert ended.status != UNBUILT, f"the fuzzer cannot build {name}: {plan}"
             found[name].append((plan, ended))
             if ended.faults:
                 say(

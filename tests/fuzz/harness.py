@@ -47,6 +47,7 @@ class Ended:
 
 
 HUNG = 1000
+UNBUILT = 98  # the case itself could not be written: the fuzzer's mistake
 
 
 def run(build: Callable[[Path], list[str]], cache: Path) -> Ended:
@@ -96,7 +97,11 @@ def _child(build: Callable[[Path], list[str]], home: Path, cache: Path) -> None:
         os.environ["UNSKEW_DATA"] = str(cache)
         os.environ.pop("UNSKEW_DEBUG", None)
         os.chdir(home / "work")
-        words = build(home / "work")
+        try:
+            words = build(home / "work")
+        except Exception:
+            traceback.print_exc()
+            os._exit(UNBUILT)
         (home / "before").write_text("\n".join(_listing(home)))
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         for number, name in ((1, "stdout"), (2, "stderr")):

@@ -372,7 +372,9 @@ def state(plan: Plan, root: Path, made: Path) -> list[str]:
             facts = hurt_value(facts, plan["edits"])
         else:
             name = sorted(tensors)[int(plan["edits"][0]["at"] * (len(tensors) - 1))]
-            tensors[name] = tensors[name][..., :1] if plan["edits"][0]["op"] == "replace" else tensors.pop(name).reshape(-1)
+            tensors[name] = (
+                tensors[name].reshape(-1)[:1] if plan["edits"][0]["op"] == "replace" else tensors.pop(name).reshape(-1)
+            )
         save_file(tensors, path, metadata={"unskew": json.dumps(facts)})
     else:
         _hurt(path, {**plan, "how": "missing" if plan["how"] == "missing" else "bytes"})
@@ -478,8 +480,8 @@ def places(plan: Plan, root: Path, made: Path) -> list[str]:
 
 @kind(given=st.lists(st.one_of(words, st.sampled_from([
     "train", "audit", "toy", "--out", "--seed", "--json", "--method", "--trust", "--bias", "explain", "list", "data", "new", "method",
-    "repair", "evaluate", "report", "--split", "--as", "bench", "--seeds", "999999999999", "1..9999999999", "smoke", "pgd-table1", "--help", "--device",
-    "cuda:99",
+    "repair", "evaluate", "report", "--split", "--as", "bench", "--seeds", "999999999999", "1..9999999999", "smoke", "pgd-table1",
+    "--help", "--device", "cuda:99",
 ])), min_size=1, max_size=6))  # fmt: skip
 def command_line(plan: Plan, root: Path, made: Path) -> list[str]:
     """Words in any order."""

@@ -20,6 +20,7 @@ _PLACES = {  # of a path that cannot be used: the user must choose another
     errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.ENOENT, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY,
     errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.ENODEV, errno.EBUSY, errno.EXDEV, errno.EILSEQ,
 }  # fmt: skip
+_OF_THE_INPUT = {None, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}  # a file it lacks
 _SIZE = re.compile(r"allocate ([\d.]+) ?(bytes|[KMGT]i?B)", re.IGNORECASE)
 _UNIT = {"b": 1.0, "k": 2.0**10, "m": 2.0**20, "g": 2.0**30, "t": 2.0**40}
 _ADVICE = {  # by the package of unskew that asked for the memory
@@ -69,7 +70,7 @@ def refusing(what: str) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        is_ours = isinstance(error, UserError) or (isinstance(error, OSError) and error.errno is not None)
+        is_ours = isinstance(error, UserError) or (isinstance(error, OSError) and error.errno not in _OF_THE_INPUT)
         if is_ours or is_allocation(error) or not (isinstance(error, Exception) or is_panic(error)):
             raise
         text = " ".join(str(error).split())
