@@ -1,6 +1,8 @@
 """Files that appear whole or not at all, names that stay inside, and temporary files that only their owner removes."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -44,11 +46,10 @@ def other(path, tag):
 
 def test_parts_of_the_living_and_of_other_containers_stay(tmp_path):
     out = tmp_path / "t.parquet"
-    dead = os.fork()
-    if dead == 0:
-        os._exit(0)
-    os.waitpid(dead, 0)
-    alive, gone = other(out, f"{files.machine()}-1"), other(out, f"{files.machine()}-{dead}")
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    dead = ended.pid
+    alive, gone = other(out, f"{files.machine()}-{os.getppid()}"), other(out, f"{files.machine()}-{dead}")
     container, old = other(out, f"0badcafe-{dead}"), other(out, "0badcafe-7")
     for path in (alive, gone, container, old):
         path.write_text("half")

@@ -2,11 +2,13 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from unskew.core import registry
+from unskew.core.errors import UserError
 from unskew.core.files import dumps
 from unskew.core.version import VERSION
 
@@ -32,8 +34,18 @@ def _options(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
+    _check_words(sys.argv[1:])
     registry.from_here()
     registry.only_these(registry.modules_in(sys.argv[1:]))  # nothing that a file names is imported; --trust lifts this
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """Refuse a path that is not UTF-8, whatever the verb: pages and tables could not name it."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise UserError(f"the word {word!a} is not UTF-8; rename the file or folder, or choose another --out") from None
 
 
 def show(value: dict[str, Any], json: bool, text: str) -> None:

@@ -20,7 +20,15 @@ _PLACES = {  # of a path that cannot be used: the user must choose another
     errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.ENOENT, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY,
     errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.ENODEV, errno.EBUSY, errno.EXDEV, errno.EILSEQ,
 }  # fmt: skip
-_OF_THE_INPUT = {None, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}  # a file it lacks
+_OF_THE_INPUT = {
+    None,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EINVAL,
+}  # a file it lacks
 _SIZE = re.compile(r"allocate ([\d.]+) ?(bytes|[KMGT]i?B)", re.IGNORECASE)
 _UNIT = {"b": 1.0, "k": 2.0**10, "m": 2.0**20, "g": 2.0**30, "t": 2.0**40}
 _ADVICE = {  # by the package of unskew that asked for the memory

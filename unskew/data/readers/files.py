@@ -162,7 +162,7 @@ def check_names(names: Iterable[str], where: str) -> None:
             try:
                 name.encode()
             except UnicodeEncodeError:
-                raise UserError(f"{where}: the name {os.fsencode(name)!r} is not UTF-8; rename it") from None
+                raise UserError(f"{where}: the name {name!a} is not UTF-8; rename it") from None
 
 
 def images_below(folder: Path) -> list[Path]:
