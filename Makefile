@@ -4,7 +4,7 @@ SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(SCRIPTS)
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test test-timm check wheel-test bench docs clean
+.PHONY: install demo test test-timm check wheel-test bench fuzz kills docs clean
 
 # Versions are the tested ones: constraints.txt. torch is installed first, so that a CPU build given by name is taken.
 $(STAMP): pyproject.toml constraints.txt
@@ -52,6 +52,17 @@ wheel-test: $(STAMP)
 # figures of speed in docs/results/speed.jsonl, from which `make docs` writes docs/results/speed.md.
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(NAME) $(WORDS)
+
+# Hostile input of every kind through the command line: make fuzz N=2000 [SEED=0]. `make test` has a minute of it.
+N ?= 2000
+SEED ?= 0
+fuzz: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --cases $(N) --seed $(SEED)
+
+# SIGKILL, SIGTERM and SIGINT at random moments of every verb: make kills K=100 [SEED=0].
+K ?= 100
+kills: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.kills --kills $(K) --seed $(SEED)
 
 docs: $(STAMP)
 	$(BIN)/python -m docs.generate

@@ -108,7 +108,7 @@ def compute(
                 index, made = _chunk(data, todo, chunk, mine)
                 for name, block in made.items():
                     found[name] = index, block
-                    if name in paths:
+                    if name in paths and len(index):  # a disk that could not be read for a while must not be remembered
                         checkpoint.save(paths[name], {"features": block, "index": index}, {"name": name})
             kept.append(_common(chunk, found))
             advance(len(chunk))

@@ -1,13 +1,14 @@
 """The application: its commands, what they print, and the exit status."""
 
-import errno
 import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from unskew.core import registry
+from unskew.core.errors import UserError
 from unskew.core.files import dumps
 from unskew.core.version import VERSION
 
@@ -33,7 +34,18 @@ def _options(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
+    _check_words(sys.argv[1:])
     registry.from_here()
+    registry.only_these(registry.modules_in(sys.argv[1:]))  # nothing that a file names is imported; --trust lifts this
+
+
+def _check_words(words: Sequence[str]) -> None:
+    """Refuse a path that is not UTF-8, whatever the verb: pages and tables could not name it."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise UserError(f"the word {word!a} is not UTF-8; rename the file or folder, or choose another --out") from None
 
 
 def show(value: dict[str, Any], json: bool, text: str) -> None:
@@ -57,33 +69,33 @@ def build_only(words: list[str]) -> None:
 
 
 def main() -> None:
-    """Exit status 0: done; 2: the request or the input is wrong, with one line that says why; 1: anything else."""
-    from unskew.core import progress
-    from unskew.core.errors import UserError
+    """Exit status 0: done; 2: the request or the input is wrong; 1: anything else; 130: interrupted. One line says why."""
+    from unskew.core import failures, progress
 
     if os.environ.get("RANK", "0") == "0":
         progress.switch_on()
+    failures.one_line_warnings()
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a file name that is not UTF-8 must not stop the line that names it
+            stream.reconfigure(errors="backslashreplace")
     try:
         build_only(sys.argv[1:2])
         status = app(standalone_mode=False)
         if isinstance(status, int) and status:  # some versions of typer return a number after an interrupt
-            stop(status, "interrupted; run the same command again to resume" if status == 130 else "stopped")
-    except UserError as error:
-        stop(2, str(error))
-    except KeyboardInterrupt:
-        stop(130, "interrupted; run the same command again to resume")
+            stop(status, failures.AGAIN if status == failures.INTERRUPTED else "stopped")
+        sys.stdout.flush()  # so that a full disk behind it is noticed here
+    except (SystemExit, GeneratorExit):
+        raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
-    except OSError as error:
-        _stop_on_disk_trouble(error)
-        raise
-    except Exception as error:
+    except BaseException as error:  # also the panics of polars, which are no Exceptions
         _stop_on_wrong_words(error)
-        raise
+        failures.show_traceback(error)
+        stop(*failures.describe(error))
 
 
-def _stop_on_wrong_words(error: Exception) -> None:
+def _stop_on_wrong_words(error: BaseException) -> None:
     """Errors of the command-line parser, recognised by name and method: some versions of typer bring their own copy of click."""
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message())  # type: ignore[attr-defined]
@@ -92,14 +104,3 @@ def _stop_on_wrong_words(error: Exception) -> None:
         stop(130, "interrupted; run the same command again to resume")
     if hasattr(error, "format_message"):
         stop(2, f"{error.format_message()} See: unskew --help")
-
-
-_FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
-_FORBIDDEN = {errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.ENOENT}
-
-
-def _stop_on_disk_trouble(error: OSError) -> None:
-    if error.errno in _FULL:
-        stop(2, f"the disk is full ({error.strerror}); free some space and run the same command again")
-    if error.errno in _FORBIDDEN:
-        stop(2, f"{error.filename}: {error.strerror}; choose another place")

@@ -17,6 +17,7 @@ from unskew.cli.options import (
     Settings,
     Source,
     Split,
+    Trust,
     attack_by,
     columns,
     command,
@@ -42,6 +43,7 @@ def audit(
     protocol: Protocol = "paper",
     fit_on: FitOn = "judged",
     seed: Seed = 0,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Measure what gives the label away: colour, background, texture, file properties, columns. Needs no bias labels."""

@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 import typer
 
 from unskew.cli.app import app, show, stop
-from unskew.cli.options import Json, Settings, command
+from unskew.cli.options import Json, Settings, Trust, command
 
 
 @app.command()
@@ -30,6 +30,7 @@ def bench(
         typer.Option("--resume", help="Only resume: refuse to start a new bench. Without it, an existing bench is resumed too."),
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for runs, results and report.")] = Path("bench"),
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Reproduce a published table: every run of a suite, beside the published numbers. Run the same command again to resume."""

@@ -39,7 +39,7 @@ def data(
 
     settings = [*(settings or []), *([f"root={root}"] if root else [])]
     started = time.perf_counter()
-    data_set = load(f"{name}:{','.join(settings or [])}")
+    data_set = load(f"{name}{',' if ':' in name else ':'}{','.join(settings)}" if settings else name)
     place = write(data_set, out, how)
     about = {**data_set.describe(), "seconds": time.perf_counter() - started}
     rows = ", ".join(f"{n} {s}" for s, n in about["rows"].items() if n)

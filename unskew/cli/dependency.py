@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Bias, Device, Group, Json, Label, Seed, Settings, Source, Split, columns, command
+from unskew.cli.options import Bias, Device, Group, Json, Label, Seed, Settings, Source, Split, Trust, columns, command
 
 
 @app.command()
@@ -27,6 +27,7 @@ def dependency(
     group: Group = "",
     seed: Seed = 0,
     device: Device = "auto",
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """REPAIR's beta: the accuracy lost without the rows that feed a shortcut, compared with leaving out as many at random."""

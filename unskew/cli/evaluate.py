@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Device, FitOn, Json, Protocol, attack_by
+from unskew.cli.options import Device, FitOn, Json, Protocol, Trust, attack_by
 
 
 @app.command()
@@ -39,6 +39,7 @@ def evaluate(
         typer.Option("--shared-classes", help="With --on: judge only the classes that both have, also by average precision."),
     ] = False,
     device: Device = "auto",
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Judge a run: accuracy by (class, bias) group and the named averages."""

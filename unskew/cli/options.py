@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
+from unskew.core import registry
+
 if TYPE_CHECKING:
     from unskew.measure.leakage import Attack
 
@@ -31,6 +33,20 @@ Protocol = Annotated[
 FitOn = Annotated[
     Literal["judged", "train"],
     typer.Option(help="Leakage attackers are fitted on a part of the judged rows, or on the train split (as the authors do)."),
+]
+
+
+def _trust(given: bool) -> bool:
+    if given:
+        registry.trust_everything()
+    return given
+
+
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust", help="Also import modules that a run, recipe or suite names. Only for files you wrote.", callback=_trust
+    ),
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Bias, Device, Group, Json, Label, Seed, Settings, Source, Split, columns, command
+from unskew.cli.options import Bias, Device, Group, Json, Label, Seed, Settings, Source, Split, Trust, columns, command
 
 
 @app.command()
@@ -31,6 +31,7 @@ def repair(
     force: Annotated[bool, typer.Option("--force", help="Use a repair's weights even if the guards refuse them.")] = False,
     seed: Seed = 0,
     device: Device = "auto",
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Make weights, subsets or cleaned labels that any training code can use. Run the same command again to resume."""

@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Json
+from unskew.cli.options import Json, Trust
 
 
 @app.command()
@@ -17,6 +17,7 @@ def report(
         Optional[list[str]], typer.Option(help="Table of a repair to show before the runs; may be given several times.")
     ] = None,
     out: Annotated[Path, typer.Option(help="The page.")] = Path("report.html"),
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Write one page about one run or several, and the same as JSON."""

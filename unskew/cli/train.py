@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Bias, Device, Group, Json, Label, Seed, Settings, Split, columns, command
+from unskew.cli.options import Bias, Device, Group, Json, Label, Seed, Settings, Split, Trust, columns, command
 
 
 @app.command()
@@ -32,6 +32,7 @@ def train(
     force: Annotated[bool, typer.Option("--force", help="Use a repair's weights even if the guards refuse them.")] = False,
     seed: Seed = 0,
     device: Device = "auto",
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Train a method into a run folder. Run the same command again to resume. Settings given here override those of a recipe."""

@@ -5,6 +5,7 @@ rest. Random streams, schedule and sampler position are functions of (seed, step
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,12 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as opened:
             facts = json.loads((opened.metadata() or {}).get("unskew", "{}"))
-            return {k: opened.get_tensor(k) for k in opened.keys()}, facts  # noqa: SIM118 - not a dict
-    except (SafetensorError, OSError, json.JSONDecodeError) as error:
+            tensors = {k: opened.get_tensor(k) for k in opened.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a usable weights file: {error}") from None
+    if not isinstance(facts, dict):
+        raise UserError(f"{path} is not a usable weights file: its facts are {type(facts).__name__}, not a table")
+    return tensors, facts
 
 
 def pack(method: nn.Module, optimizers: dict[str, Optimizer]) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -61,7 +65,31 @@ def unpack(tensors: dict[str, Tensor], facts: dict[str, Any], method: nn.Module,
         for key, value in saved["plain"].items():
             p, _, entry = key.partition(".")
             state.setdefault(int(p), {})[entry] = value
-        optimizer.load_state_dict({"state": state, "param_groups": saved["param_groups"]})
+        groups = _groups(optimizer, name, saved["param_groups"])
+        _check_moments(optimizer, name, state)
+        optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def _groups(optimizer: Optimizer, name: str, saved: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The optimiser's own groups with the saved learning rates; raises if a setting differs. Versions of torch name them differently."""
+    own: list[dict[str, Any]] = optimizer.state_dict()["param_groups"]
+    plain = [{k: list(v) if isinstance(v, tuple) else v for k, v in group.items()} for group in own]
+    same = len(saved) == len(own) and all(
+        b[k] == a[k] for a, b in zip(plain, saved, strict=True) for k in a if k in b and k != "lr"
+    )
+    rates = [group.get("lr", mine["lr"]) for group, mine in zip(saved, own, strict=False)]
+    if not same or not all(isinstance(lr, float | int) and math.isfinite(lr) for lr in rates):
+        raise UserError(f"its optimiser {name!r} has other settings than this training")
+    return [{**group, "lr": lr} for group, lr in zip(own, rates, strict=True)]
+
+
+def _check_moments(optimizer: Optimizer, name: str, state: dict[int, dict[str, Any]]) -> None:
+    """Raise unless the saved moments fit the parameters."""
+    shapes = [p.shape for group in optimizer.param_groups for p in group["params"]]
+    known = set(state) <= set(range(len(shapes))) and len({tuple(sorted(one)) for one in state.values()}) <= 1
+    tensors = [(p, t) for p, one in state.items() for t in one.values() if isinstance(t, Tensor)]
+    if not known or not all(t.ndim == 0 or t.shape == shapes[p] for p, t in tensors):
+        raise UserError(f"the moments of its optimiser {name!r} do not fit the network")
 
 
 def load_weights(path: Path, module: nn.Module) -> None:

@@ -128,7 +128,7 @@ def _scalar(value: Any, hint: Any, name: str) -> Any:
             if isinstance(value, bool):
                 raise wrong
             number = float(value)
-            if number != int(number):
+            if number != int(number) or abs(number) >= 2**63:  # what a tensor can count
                 raise wrong
             return int(value) if isinstance(value, int) else int(number)
         if hint is float:

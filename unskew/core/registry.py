@@ -3,14 +3,22 @@
 Each kind of component has a contract: a dataclass whose fields are the names a file must, or may, define. `load` fills it from
 the file and rejects a file that does not fit. A dotted name loads a user's module by the same rules. No other code imports a
 module by its name. Listing components and reading their cards imports nothing: names are file names, cards are read with `ast`.
+
+Data never makes this process import a module. On the command line a dotted name must be one of the words typed (`only_these`), or
+everything must be trusted (`--trust`). In Python a name that a run's folder holds (`named_by`) must be a module that is already
+imported. See SECURITY.md.
 """
 
 import ast
 import dataclasses
 import inspect
 import itertools
+import re
 import sys
 import tokenize
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import MISSING
 from functools import cache
 from importlib import import_module
@@ -37,6 +45,11 @@ KINDS = tuple(FOLDERS)
 ALIASES = {"stages": "methods"}  # methods of several stages used to be a separate kind
 _HYPHENS = {"data", "models"}  # shown with hyphens; either spelling is accepted
 _SINGULAR = {"data": "data set"}
+_PATHS = ("--out", "--weights", "--root", "--recipe", "--audit", "--repair")  # options whose value is a path, never a module
+
+_allowed: frozenset[str] | None = None  # the dotted names that may be imported; None: all that a caller in Python gives
+_everything = False  # --trust
+_named_by: ContextVar[str] = ContextVar("named_by", default="")  # the file whose names are being loaded
 
 
 def names(kind: str) -> list[str]:
@@ -60,6 +73,7 @@ def is_known(kind: str, name: str) -> bool:
 def module(kind: str, name: str) -> ModuleType:
     """The module of one component; a dotted name is a user's module."""
     if "." in name:
+        _check_trust(name)
         if not _importable(name):
             raise UserError(f"no module {name!r} on the Python path: a dotted name must be importable")
         return import_module(name)
@@ -145,6 +159,70 @@ def from_here() -> None:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)
+
+
+def only_these(modules: Iterable[str]) -> None:
+    """From now on import these dotted names and no others."""
+    global _allowed
+    _allowed = frozenset(modules)
+
+
+def trust_everything() -> None:
+    """From now on import whatever a file names."""
+    global _everything
+    _everything = True
+
+
+def trusted(words: Iterable[str]) -> list[str]:
+    """The words for a worker process that may import what this one may: `--trust`, or the modules among these words."""
+    if _everything:
+        return ["--trust"]
+    return [name for name in modules_in(words) if name in sys.modules or (_allowed is not None and name in _allowed)]
+
+
+@contextmanager
+def named_by(path: Path) -> Iterator[None]:
+    """Inside, names come from a file: a module that is not imported yet is refused."""
+    before = _named_by.set(str(path))
+    try:
+        yield
+    finally:
+        _named_by.reset(before)
+
+
+def modules_in(words: Iterable[str]) -> list[str]:
+    """The dotted names among the words of a command line: of a method, network, source or representation. Paths are not names.
+
+    >>> modules_in(["train", "my.set:rows=9", "--method=a.b", "phi=c.d", "--out", "my.run", "train.epochs=1.5"])
+    ['a.b', 'c.d', 'my.set']
+    """
+    found, skip = set(), False
+    for word in words:
+        option, equals, value = word.partition("=")
+        is_path, skip = skip or (bool(equals) and option in _PATHS), word in _PATHS
+        if is_path:
+            continue
+        text = value if equals and re.fullmatch(r"-*[\w.-]+", option) else word
+        for piece in re.split(r"[=:,+]", text):
+            if re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)+", piece) and not Path(piece).exists():
+                found.add(piece)
+    return sorted(found)
+
+
+def _check_trust(name: str) -> None:
+    """Raise for a module that nobody named but data; one that is imported already runs nothing."""
+    source = _named_by.get()
+    if _everything or name in sys.modules or (_allowed is not None and name in _allowed):
+        return
+    if _allowed is not None:
+        raise UserError(
+            f"{source or 'a run, recipe or suite'} names the module {name!r}, which was not named on the command line; "
+            "unskew runs no code that comes with data. If you trust it, add --trust"
+        )
+    if source:
+        raise UserError(
+            f"{source} names the module {name!r}; unskew runs no code that comes with data. If you trust it, import it first"
+        )
 
 
 @cache

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew.core.errors import UserError
-from unskew.core.files import plain
+from unskew.core.files import parents, plain
 
 PATIENCE = 8.0  # seconds: image-decoding workers take five to notice that their parent was killed
 
@@ -54,8 +54,8 @@ def digest(*parts: bytes | str) -> str:
 
 def check_place(out: Path, verb: str, own: Iterable[str]) -> None:
     """Refuse a place that holds something else: a file, or a folder in which no name starts with one of `own`."""
-    if out.is_file():
-        raise UserError(f"{out} is a file and not {verb}; choose another --out")
+    if out.exists() and not out.is_dir():
+        raise UserError(f"{out} is {'a file' if out.is_file() else 'no folder'} and not {verb}; choose another --out")
     if out.is_dir():
         there = [path.name.lstrip(".") for path in out.iterdir()]
         if there and not any(name.startswith(tuple(own)) for name in there):
@@ -107,12 +107,12 @@ def alone(out: Path, work: str) -> Iterator[None]:
     """
     out = out.absolute()
     lock = lock_path(out)
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    handle = _acquire(lock, out, work)
-    try:
-        yield
-    finally:
-        _release(lock, handle)
+    with parents(lock):
+        handle = _acquire(lock, out, work)
+        try:
+            yield
+        finally:
+            _release(lock, handle)
 
 
 def lock_path(out: Path) -> Path:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from unskew.core import notebook
 from unskew.core.errors import UserError, suggest
+from unskew.core.files import safe_name
 from unskew.core.workplace import digest as digest_of
 from unskew.data.pictures import thumbnails
 from unskew.records import Facts
@@ -105,6 +106,9 @@ class DataSet:
                 raise UserError(f"{self.name}: {n} labels but {rows} rows of {what}")
         if n == 0:
             raise UserError(f"{self.name}: no rows")
+        outside = next((s for s in self.splits if safe_name(s) != s), None)  # a split names files
+        if outside is not None:
+            raise UserError(f"{self.name}: a split cannot be called {outside!r}; use letters, digits and . _ + -")
         if self.y.ndim == 1 and not 0 <= int(self.y.min()) <= int(self.y.max()) < len(self.classes):
             raise UserError(f"{self.name}: labels must be codes 0..{len(self.classes) - 1}")
         if len(self.classes) < (1 if self.multi_label else 2):
@@ -115,7 +119,9 @@ class DataSet:
 
     def _digest(self, bias_names: tuple[str, ...]) -> str:
         digest = hashlib.sha256()  # in hardware on most machines: the pixels of 70,000 digits take a tenth of a second
-        digest.update(repr((self.name, self.classes, self.splits, bias_names, self.inputs.shape)).encode())
+        digest.update(
+            repr((self.name, self.classes, self.splits, bias_names, self.inputs.shape)).encode("utf-8", "surrogateescape")
+        )
         for part in (self.y, self.split, self.bias if bias_names else self.bias[:, :0]):
             digest.update(part.contiguous().numpy().tobytes())
         if isinstance(self.inputs, Memory):

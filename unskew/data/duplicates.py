@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 import torch.nn.functional as F
-from PIL import Image, ImageOps
+from PIL import Image
 from torch import Tensor
 
 from unskew.core import checkpoint, progress
 from unskew.core.fetch import cache
 from unskew.data.dataset import DataSet, Memory
 from unskew.data.readers.files import _FAILURES, to_rgb
+from unskew.data.readers.opening import MAX_PIXELS, opened, shrunk, upright
 from unskew.records import Duplicates
 from unskew.stats import alike
 
@@ -24,7 +25,7 @@ _WORTH_KEEPING = 1000  # files whose answer is kept in the cache; fewer are look
 _RULE = 1  # raised with every change to what counts as a near-duplicate
 
 
-def of_files(paths: Sequence[str], content: bytes = b"", threads: int = 8) -> Tensor:
+def of_files(paths: Sequence[str], content: bytes = b"", threads: int = 8, most: int = MAX_PIXELS) -> Tensor:
     """(N,) the first row of each row's near-duplicates, -1 for none. `content` stands for the files in the key of the cache.
 
     The files are read here whether or not the inputs are in memory, and in the same way: splits must not depend on `data.mode`,
@@ -36,7 +37,7 @@ def of_files(paths: Sequence[str], content: bytes = b"", threads: int = 8) -> Te
     parts = []
     with progress.bar("looking for near-duplicates", len(paths)) as advance, ThreadPoolExecutor(threads) as pool:
         for start in range(0, len(paths), _CHUNK):
-            pictures = list(pool.map(thumbnail, paths[start : start + _CHUNK]))
+            pictures = list(pool.map(lambda path: thumbnail(path, most), paths[start : start + _CHUNK]))
             blank = np.zeros((3, alike.GREY, alike.GREY), dtype=np.uint8)
             stacked = np.stack([blank if p is None else p for p in pictures])
             parts.append(alike.looks(stacked, np.array([p is not None for p in pictures])))
@@ -47,12 +48,12 @@ def of_files(paths: Sequence[str], content: bytes = b"", threads: int = 8) -> Te
     return found
 
 
-def thumbnail(path: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]] | None":
+def thumbnail(path: str, most: int = MAX_PIXELS) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]] | None":
     """A file's picture as (3, 32, 32) bytes, decoded no larger than it must be; None if it cannot be decoded."""
     try:
-        with Image.open(path) as opened:
-            opened.draft("RGB", (4 * alike.GREY, 4 * alike.GREY))
-            image = to_rgb(ImageOps.exif_transpose(opened))
+        with opened(path, most) as picture:
+            picture.draft("RGB", (4 * alike.GREY, 4 * alike.GREY))
+            image = to_rgb(upright(shrunk(picture, 2 * alike.GREY)))
             image = image.resize((alike.GREY, alike.GREY), Image.Resampling.BOX if min(image.size) >= 64 else _SMOOTH)
             return np.asarray(image).transpose(2, 0, 1)
     except _FAILURES:
@@ -81,7 +82,8 @@ def of_data(data: DataSet) -> Tensor | None:
     if data.duplicate_of is not None or not wanted or len(data.shape) != 3 or len(data) > MOST_ROWS:
         return data.duplicate_of
     if data.paths:
-        return of_files(data.paths, data.fingerprint.encode())
+        most = MAX_PIXELS if data.reading is None else int(data.reading.max_pixels)
+        return of_files(data.paths, data.fingerprint.encode(), most=most)
     return of_pixels(data.inputs.x, data.inputs.readable) if isinstance(data.inputs, Memory) else None
 
 

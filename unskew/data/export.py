@@ -4,19 +4,27 @@ import shutil
 import sys
 from pathlib import Path
 
+import polars as pl
 import torch
 from PIL import Image
 
 from unskew.core import progress
 from unskew.core.errors import UserError
-from unskew.core.files import replacing
+from unskew.core.files import defused, replacing, safe_name
 from unskew.data.dataset import DataSet
 from unskew.records import Table
 
 
 def write_csv(table: Table, out: Path) -> None:
     with replacing(out) as part:
-        table.frame.write_csv(part)
+        part.write_text(csv_text(table.frame), encoding="utf-8", errors="surrogateescape", newline="")
+
+
+def csv_text(frame: pl.DataFrame) -> str:
+    """A table as CSV that no spreadsheet runs: text that begins like a formula is preceded by an apostrophe."""
+    text = [name for name, kind in frame.schema.items() if kind == pl.String]
+    safe = frame.with_columns(pl.col(name).map_elements(defused, return_dtype=pl.String) for name in text)
+    return safe.rename({name: defused(name) for name in frame.columns}).write_csv()
 
 
 def check_folder(data: DataSet) -> None:
@@ -25,8 +33,8 @@ def check_folder(data: DataSet) -> None:
         raise UserError(f"{data.name}: rows with several labels do not fit into class folders; use --as csv")
     if len(data.shape) != 3 or (not data.paths and data.inputs.rows(torch.zeros(1, dtype=torch.long))[0].is_floating_point()):
         raise UserError(f"{data.name}: its rows are not images; use --as csv")
-    names = [_safe(c) for c in data.classes]
-    twice = [c for c, n in zip(data.classes, names, strict=True) if names.count(n) > 1 or n in ("", ".", "..")]
+    names = [safe_name(c).casefold() for c in data.classes]  # some file systems do not tell Cat from cat
+    twice = [c for c, n in zip(data.classes, names, strict=True) if names.count(n) > 1]
     if twice:
         raise UserError(f"class {twice[0]!r} does not make a unique folder name; rename it, or use --as csv")
 
@@ -36,7 +44,7 @@ def write_images(data: DataSet, table: Table, out: Path, copy: bool) -> None:
     kept = table.index[table.column("weight") > 0].tolist()
     with progress.bar("writing images", len(kept)) as advance:
         for row in kept:
-            place = out / data.splits[int(data.split[row])] / _safe(data.classes[int(data.y[row])])
+            place = out / safe_name(data.splits[int(data.split[row])]) / safe_name(data.classes[int(data.y[row])])
             place.mkdir(parents=True, exist_ok=True)
             _write(data, row, place, copy)
             advance()
@@ -45,7 +53,7 @@ def write_images(data: DataSet, table: Table, out: Path, copy: bool) -> None:
 def _write(data: DataSet, row: int, place: Path, copy: bool) -> None:
     if data.paths:
         source = Path(data.paths[row]).absolute()
-        target = place / f"{row:06d}-{source.name}"  # two folders may hold files of the same name
+        target = place / safe_name(f"{row:06d}-{source.name}")  # two folders may hold files of the same name
         if copy:
             shutil.copyfile(source, target)
         else:
@@ -54,10 +62,6 @@ def _write(data: DataSet, row: int, place: Path, copy: bool) -> None:
     pixels = data.inputs.rows(torch.tensor([row]))[0][0]
     array = pixels.permute(1, 2, 0).numpy()
     Image.fromarray(array if array.shape[2] == 3 else array[:, :, 0]).save(place / f"{row:06d}.png", compress_level=1)
-
-
-def _safe(name: str) -> str:
-    return name.replace("/", "_").replace("\\", "_")
 
 
 def _link(source: Path, target: Path) -> None:

@@ -1,10 +1,15 @@
 """How a source is read: the settings `data.*`."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from unskew.core.errors import UserError
 from unskew.data.augment import preset
+from unskew.data.readers.opening import MAX_PIXELS, PILLOWS_LIMIT
+
+MOST_FRAMES = 10_000  # of a clip
+MOST_WORKERS = 256  # processes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +26,7 @@ class DataConfig:
     memory: float = 4.0  # gigabytes up to which mode=auto keeps inputs in memory
     workers: int = 2  # processes that decode, when streaming
     max_bad: float = 0.01  # share of images that may fail to decode
+    max_pixels: int = MAX_PIXELS  # pixels of an image that is decoded; a larger one counts as one that fails to decode
     holdout: float = 0.1  # share of the training rows for a val or test split that the source lacks; 0: none is carved
     duplicates: bool = True  # look for near-duplicate images, and keep them on one side of splits that are carved
     most: int = 0  # training rows to use at most, drawn at random; 0: all
@@ -41,6 +47,20 @@ class DataConfig:
                 raise UserError(f"data.{name}={getattr(self, name)}: must lie in [0, 0.5]")
         if min(self.size, self.workers, self.memory, self.frames, self.most) < 0:
             raise UserError("data.size, data.workers, data.memory, data.frames and data.most must not be negative")
+        if not 1 <= self.max_pixels <= PILLOWS_LIMIT:
+            raise UserError(f"data.max_pixels={self.max_pixels}: must lie in [1, {PILLOWS_LIMIT}]")
+        if self.size**2 > self.max_pixels or self.size**2 * max(self.frames, 1) > 8 * PILLOWS_LIMIT:
+            raise UserError(
+                f"data.size={self.size}: inputs of {max(self.frames, 1)} x {self.size} x {self.size} pixels are too large; "
+                f"data.max_pixels={self.max_pixels} allows {math.isqrt(self.max_pixels)}"
+            )
+        if self.frames > MOST_FRAMES or self.workers > MOST_WORKERS:
+            raise UserError(f"data.frames must be at most {MOST_FRAMES}, and data.workers at most {MOST_WORKERS}")
+        for name in ("label", "bias"):
+            given = getattr(self, name)
+            twice = next((n for n in given if given.count(n) > 1), None)
+            if twice is not None:
+                raise UserError(f"data.{name}: column {twice!r} is named twice")
         if len(self.boxes) != 4 or self.blur <= 0:
             raise UserError("data.boxes must name four columns (x0,y0,x1,y1), and data.blur must be above 0")
         if not 0 <= self.noise < 1:

@@ -1,6 +1,7 @@
 """Turn any SOURCE a user may name into a DataSet."""
 
 import dataclasses
+import os
 import shlex
 from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
@@ -10,11 +11,13 @@ import torch
 
 from unskew.core import config, registry
 from unskew.core.errors import UserError, suggest
+from unskew.core.failures import refusing
 from unskew.core.rng import stream
 from unskew.data.dataset import DataSet, Memory, NoInputs
 from unskew.data.hide import hiding
 from unskew.data.noise import with_noise
 from unskew.data.readers.arrays import from_arrays_file
+from unskew.data.readers.files import check_names
 from unskew.data.readers.folder import from_folder, is_result
 from unskew.data.readers.frame import from_frame, from_pair, is_frame, is_pair
 from unskew.data.readers.hugging_face import from_saved, is_saved
@@ -25,6 +28,9 @@ from unskew.data.reading import DataConfig
 from unskew.data.sets._contract import load as load_set
 from unskew.records import Table
 
+MOST_ROWS = 10**8  # of a built-in set
+MOST_SIZE = 4096  # side of its images in pixels
+LONGEST_PATH = 4096  # bytes
 TABLES = {".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"}
 
 
@@ -160,7 +166,13 @@ def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
     built_in = text.partition(":")[0].replace("_", "-") in registry.names("data")
     if built_in and ":" in text:
         return _built_in(text, cfg)
-    path = Path(text).expanduser().absolute()  # absolute: a run may be evaluated from another working directory
+    check_names([text], "the source")
+    if "\0" in text or len(os.fsencode(text)) > LONGEST_PATH or any(len(os.fsencode(p)) > 255 for p in text.split("/")):
+        raise UserError(f"unknown source {text[:60]!r}…: no path is so long, or holds a NUL")
+    try:
+        path = Path(text).expanduser().absolute()  # absolute: a run may be evaluated from another working directory
+    except RuntimeError:  # no home folder for ~somebody
+        raise UserError(f"unknown source {text!r}: there is no such home folder") from None
     if built_in and (not path.exists() or is_result(path)):
         return _built_in(text, cfg)
     if path.is_dir():
@@ -172,12 +184,14 @@ def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
             return from_saved(path, cfg), cfg
         if (path / "data.npz").is_file():  # what `unskew data` writes
             return from_arrays_file(path / "data.npz", cfg), cfg
-        return from_folder(path, cfg), cfg
+        with refusing(f"{text} cannot be read"):
+            return from_folder(path, cfg), cfg
     if path.is_file():
         if path.suffix == ".npz":
             return from_arrays_file(path, cfg), cfg
         if path.suffix.lower() in TABLES:
-            return from_table(path, cfg), cfg
+            with refusing(f"{text} cannot be read as a table of rows"):
+                return from_table(path, cfg), cfg
         raise UserError(
             f"{text}: cannot read {path.suffix or 'a file without extension'}; allowed: .npz, {', '.join(sorted(TABLES))}"
         )
@@ -199,6 +213,7 @@ def _built_in(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
         seed = config.read(values.get("seed", cfg.seed), int, "seed")
         cfg = dataclasses.replace(cfg, noise=config.read(noise, float, "noise"), seed=seed)
     set_cfg: Any = config.build(built_in.config, values)
+    _check_sizes(set_cfg, name)
     if built_in.listing is not None:
         data = data_set(built_in.listing(set_cfg), cfg)
     else:
@@ -206,6 +221,14 @@ def _built_in(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
         _no_other_splits(cfg, None, f"{name} has the splits it is built with")
         data = built_in.make(set_cfg)
     return dataclasses.replace(data, source=text), cfg
+
+
+def _check_sizes(cfg: Any, name: str) -> None:
+    """Refuse a set that no machine could hold, before anything is drawn."""
+    for key, most in (("rows", MOST_ROWS), ("test", MOST_ROWS), ("size", MOST_SIZE), ("extra", MOST_ROWS)):
+        value = getattr(cfg, key, 0)
+        if isinstance(value, int) and value > most:
+            raise UserError(f"{name}:{key}={value}: must be at most {most}")
 
 
 def pieces(settings: str) -> Sequence[str]:

@@ -8,9 +8,10 @@ from PIL import Image
 
 from unskew.core import progress
 from unskew.core.errors import UserError
-from unskew.core.files import whole_folder, write_json
+from unskew.core.files import safe_name, whole_folder, write_json
 from unskew.core.workplace import alone
 from unskew.data.dataset import DataSet, Memory
+from unskew.data.export import csv_text
 from unskew.data.readers.arrays import write_arrays
 
 
@@ -37,10 +38,13 @@ def write_images(data: DataSet, out: Path) -> None:
     if data.multi_label:
         raise UserError(f"{data.name}: rows with several labels do not fit into class folders; write it as npz")
     x = data.inputs.x.permute(0, 2, 3, 1).numpy()
+    # Two names that become one are told apart by their class's number; metadata.csv has the classes as they are called.
+    safe = [safe_name(c) for c in data.classes]
+    folders = [f"{s}-{k}" if safe.count(s) > 1 else s for k, s in enumerate(safe)]
     names = []
     with progress.bar("writing images", len(data)) as advance:
         for k in range(len(data)):
-            place = Path(data.splits[int(data.split[k])]) / data.classes[int(data.y[k])] / f"{k:06d}.png"
+            place = Path(safe_name(data.splits[int(data.split[k])])) / folders[int(data.y[k])] / f"{k:06d}.png"
             (out / place).parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(np.squeeze(x[k])).save(out / place, compress_level=1)
             names.append(str(place))
@@ -50,4 +54,4 @@ def write_images(data: DataSet, out: Path) -> None:
     for k, name in enumerate(data.bias_names):
         values = [data.bias_values[k][c] if c >= 0 else None for c in data.bias[:, k].tolist()]
         frame = frame.with_columns(pl.Series(name, values))
-    frame.write_csv(out / "metadata.csv")
+    (out / "metadata.csv").write_text(csv_text(frame), encoding="utf-8", newline="")

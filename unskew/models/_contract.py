@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unskew.core import config, registry
+from unskew.core import config, failures, registry
 from unskew.core.errors import UserError, suggest
 from unskew.nn import guard_convolutions, share_statistics
 
@@ -172,7 +172,7 @@ def _try_on(network: nn.Module, name: str, shape: tuple[int, ...]) -> None:
         with torch.no_grad():
             network(torch.zeros(2, *shape))
     except (RuntimeError, ValueError) as error:
-        if isinstance(error, UserError):
+        if isinstance(error, UserError) or failures.is_allocation(error):
             raise
         raise UserError(f"model {name!r} does not fit inputs of shape {shape}: {error}") from None
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from unskew.core.files import replacing, write_json, write_text
 from unskew.core.settings import without
 from unskew.core.version import VERSION
+from unskew.data.export import csv_text
 from unskew.pages.html import environment, style
 from unskew.records import BenchReport, Row
 from unskew.suites.reader import COST, Suite, Task, is_number, read_result, shown
@@ -56,7 +57,7 @@ def report(
     )
     with replacing(out / "results.parquet") as part:
         frame.write_parquet(part)
-    write_text(out / "results.csv", frame.write_csv())
+    write_text(out / "results.csv", csv_text(frame))
     write_text(out / "results.tex", latex(frame))
     content = without(outcome.json(), ("page", "failed"))
     write_json(out / "report.json", content)

@@ -7,6 +7,21 @@ from typing import Any
 
 from unskew.core import notebook
 from unskew.core.errors import UserError
+from unskew.core.files import check_shape, read_json
+
+# What a run that can be opened records about itself: key, and type of the value or what it holds in turn.
+_RECORD: dict[str, Any] = {
+    "config": {
+        "method_name": str, "method": dict, "model_name": str, "model": dict, "seed": int, "data": dict, "train": {"precision": str},
+    },
+    "data": {
+        "source": str, "classes": [str], "shape": [int], "rows": dict, "multi_label": bool, "notes": [str], "name": str,
+    },
+    "facts": {"class_counts": list, "size": int, "shape": [int], "multi_label": bool, "bias_sizes": [int]},
+    "alignment": {"rule": str, "pairs": dict}, "labels": {"training": [str], "selection": [str]}, "fingerprint": str,
+    "parameters": int, "versions": dict, "command": str,
+}  # fmt: skip
+_OUTCOME: dict[str, Any] = {"steps": int, "seconds": float, "selection": {"rule": str, "step": int}, "unreadable": [dict]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +34,32 @@ class Run:
         if not (self.path / "config.json").is_file():
             raise UserError(f"{str(self.path)!r} is not a run: it has no config.json; make one with unskew train")
         try:
-            known = "config" in json.loads((self.path / "config.json").read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError, TypeError):
+            known = "config" in read_json(self.path / "config.json")
+        except UserError:
             known = False
         if not known:
             raise UserError(f"{str(self.path)!r} is not a run: its config.json is not unskew's")
 
     @property
     def config(self) -> dict[str, Any]:
-        loaded: dict[str, Any] = json.loads((self.path / "config.json").read_text(encoding="utf-8"))
+        """What config.json says. Parts may be missing; `whole` has them all."""
+        loaded = read_json(self.path / "config.json", "the record of a run")
+        for part in ("config", "data"):
+            if not isinstance(loaded.get(part), dict):
+                raise UserError(f"{self.path / 'config.json'} is damaged or not the record of a run: it has no table {part!r}")
         return loaded
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """config.json of a run that can be opened: everything is there, of its type, and agrees with itself."""
+        record, path = self.config, self.path / "config.json"
+        check_shape(record, _RECORD, path)
+        data, facts = record["data"], record["facts"]
+        if len(facts["class_counts"]) != len(data["classes"]) or facts["shape"] != data["shape"]:
+            raise UserError(
+                f"{path} contradicts itself: {len(data['classes'])} classes of inputs {data['shape']}, but facts of others"
+            )
+        return record
 
     @property
     def finished(self) -> bool:
@@ -39,8 +70,10 @@ class Run:
         """How the training ended: steps, seconds, selected step, skipped rows."""
         if not self.finished:
             raise UserError(f"{str(self.path)!r} is not finished: run its unskew train command again to resume")
-        loaded: dict[str, Any] = json.loads((self.path / "done.json").read_text(encoding="utf-8"))
-        return loaded
+        path = self.path / "done.json"
+        outcome = read_json(path, "the outcome of a run")
+        check_shape(outcome, _OUTCOME, path)
+        return outcome
 
     def log(self) -> list[dict[str, Any]]:
         """The lines of log.jsonl; where a resumed run repeats a step, its last line counts."""
@@ -48,12 +81,13 @@ class Run:
         if not path.is_file():
             return []
         rows: dict[tuple[int, str], dict[str, Any]] = {}
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 row = json.loads(line)
-            except json.JSONDecodeError:  # the last line of a killed run may be cut short
+            except (ValueError, RecursionError):  # the last line of a killed run may be cut short
                 continue
-            rows[(row["step"], row["kind"])] = row
+            if isinstance(row, dict) and type(row.get("step")) is int and isinstance(row.get("kind"), str):
+                rows[(row["step"], row["kind"])] = row
         return [rows[key] for key in sorted(rows)]
 
     def _repr_html_(self) -> str:

@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from unskew.core.errors import UserError
+from unskew.core.failures import refusing
 from unskew.core.files import replacing
+from unskew.core.tables import read_parquet
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,10 @@ class Table:
             raise UserError(f"a table needs the column 'index', got {', '.join(self.frame.columns)}")
         if not self.frame["index"].dtype.is_integer():
             raise UserError(f"the column 'index' must hold whole numbers, but holds {self.frame['index'].dtype}")
+        if self.frame["index"].null_count() or int(self.frame["index"].min() or 0) < 0:  # type: ignore[arg-type]
+            raise UserError("the column 'index' has empty or negative sample ids")
+        if int(self.frame["index"].max() or 0) >= 2**63:  # type: ignore[arg-type]
+            raise UserError("the column 'index' has sample ids that are too large")
         if self.frame["index"].n_unique() != len(self.frame):
             raise UserError("the column 'index' repeats some sample ids; each must appear once")
 
@@ -41,8 +47,12 @@ class Table:
         if name not in self.frame.columns:
             raise UserError(f"the table has no column {name!r}; it has {', '.join(self.frame.columns)}")
         series = self.frame[name]
-        if series.dtype == pl.List or isinstance(series.dtype, (pl.List, pl.Array)):
+        if isinstance(series.dtype, (pl.List, pl.Array)):
+            if not series.dtype.inner.is_numeric() or series.null_count():  # type: ignore[union-attr,unused-ignore]
+                raise UserError(f"column {name!r} must hold lists of numbers, but holds {series.dtype}")
             width = 0 if series.is_empty() else len(series[0])
+            if (series.list.len() if isinstance(series.dtype, pl.List) else series.arr.len()).n_unique() > 1:
+                raise UserError(f"column {name!r} holds lists of different lengths")
             return torch.from_numpy(series.explode().to_numpy().copy()).reshape(len(series), width)
         if not (series.dtype.is_numeric() or series.dtype == pl.Boolean):
             raise UserError(f"column {name!r} must hold numbers, but holds {series.dtype}")
@@ -56,11 +66,12 @@ class Table:
 
     @classmethod
     def read(cls, path: Path) -> "Table":
+        frame, metadata = read_parquet(path)
+        with refusing(f"{path}: its metadata is not unskew's"):
+            made_by = json.loads(metadata.get("unskew", "{}"))
+        if not isinstance(made_by, dict):
+            raise UserError(f"{path}: its metadata is not unskew's, but {type(made_by).__name__}")
         try:
-            frame = pl.read_parquet(path)
-            made_by = json.loads(pl.read_parquet_metadata(path).get("unskew", "{}"))
-        except FileNotFoundError:
-            raise UserError(f"no table {str(path)!r}") from None
-        except (pl.exceptions.PolarsError, OSError, json.JSONDecodeError) as error:
-            raise UserError(f"{str(path)!r} is not a Parquet table: {error}") from None
-        return cls(frame, made_by)
+            return cls(frame, made_by)
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None

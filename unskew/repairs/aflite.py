@@ -127,7 +127,10 @@ def aflite(
     kept, score, rounds = torch.arange(len(y)), torch.zeros(len(y), dtype=torch.float64), 0
     if state is not None and state.is_file():
         tensors, facts = checkpoint.read(state)
-        kept, score, rounds = tensors["kept"], tensors["score"], facts["rounds"]
+        kept, score, rounds = tensors.get("kept", kept[:0]), tensors.get("score", score), facts.get("rounds", 0)
+        alien = kept.dtype != torch.long or score.shape != y.shape or score.dtype != torch.float64 or type(rounds) is not int
+        if alien or not 0 < rounds <= len(y) or not len(kept) or not 0 <= int(kept.min()) <= int(kept.max()) < len(y):
+            raise UserError(f"{state} is not the state of this repair (round {rounds}); remove it to start again")
         progress.say(f"resuming at round {rounds}")
     most, least = max(1, round(slice * len(y))), round(size * len(y))
     with progress.bar("aflite rounds", -(-(len(y) - least) // most), rounds) as advance:

@@ -170,7 +170,7 @@ def repair_weights(
         raise UserError(f"only one class in {len(y)} rows: nothing to predict")
     play: type[Players] = Game if len(y) < LARGE else LargeGame
     game = play(features, y, lr_estimator, momentum, 1e-3 * len(y) if lr_weights is None else lr_weights, seed)
-    epoch = game.load(state) if state is not None else 0
+    epoch = game.load(state, epochs) if state is not None else 0
     if advance and epoch:
         advance(epoch, "")
     saved = time.monotonic()
@@ -239,15 +239,22 @@ class Players:
     def save(self, path: Path, epoch: int) -> None:
         checkpoint.save(path, {name: getattr(self, name) for name in (*self.stored, "theta", "speed")}, {"epoch": epoch})
 
-    def load(self, path: Path) -> int:
+    def load(self, path: Path, epochs: int) -> int:
         if not path.is_file():
             return 0
         tensors, facts = checkpoint.read(path)
-        if set(tensors) != {*self.stored, "theta", "speed"}:  # of the other form, by an earlier version
-            return 0
+        names = {*self.stored, "theta", "speed"}
+        if set(tensors) in ({"omega", "theta", "speed"}, {"anchor", "clock", "theta", "speed"}) and set(tensors) != names:
+            return 0  # of the other form, by an earlier version
+        epoch: int | None = facts.get("epoch")
+        own = {name: getattr(self, name) for name in names}
+        fits = set(tensors) == names and all(
+            tensors[name].shape == t.shape and tensors[name].dtype == t.dtype for name, t in own.items()
+        )
+        if not fits or type(epoch) is not int or not 0 < epoch < epochs:
+            raise UserError(f"{path} is not the state of this repair (epoch {epoch} of {epochs}); remove it to start again")
         for name, tensor in tensors.items():
             setattr(self, name, tensor)
-        epoch: int = facts["epoch"]
         progress.say(f"resuming at epoch {epoch}")
         return epoch
 
@@ -298,8 +305,8 @@ class Game(Players):
         torch.sigmoid(self.omega, out=self.w)
         return 1 - risk / entropy
 
-    def load(self, path: Path) -> int:
-        epoch = super().load(path)
+    def load(self, path: Path, epochs: int) -> int:
+        epoch = super().load(path, epochs)
         self.w = self.omega.sigmoid()
         return epoch
 

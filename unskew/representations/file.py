@@ -19,6 +19,7 @@ from PIL import Image
 from torch import Tensor
 
 from unskew.data.dataset import DataSet
+from unskew.data.readers.opening import FAILURES
 
 PIXELS, CONTENT, ARTEFACT = False, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
@@ -60,7 +61,7 @@ def facts(path: str) -> list[float]:
             quality = jpeg_quality(list(tables[0])) if tables else 0.0
             exif = float(len(opened.getexif()) > 0)
             kind, mode = opened.format, opened.mode
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+    except FAILURES:
         return [0.0] * (7 + len(FORMATS) + len(MODES))
     numbers = [
         float(width),

@@ -12,7 +12,6 @@ Differs: nothing.
 """
 
 import functools
-import json
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unskew.core import checkpoint, engine
+from unskew.core import checkpoint, engine, registry
 from unskew.core.errors import UserError
 from unskew.core.rng import seed_of
 from unskew.data.dataset import DataSet
@@ -28,6 +27,7 @@ from unskew.data.loader import normalise
 from unskew.models._contract import Model, maker
 from unskew.models._contract import load as network_named
 from unskew.nn.weights import without_first_weights
+from unskew.records import Run
 
 PIXELS, CONTENT = True, True
 VARIANTS: tuple[dict[str, str], ...] = ()  # only on request: the user chooses the network
@@ -84,11 +84,11 @@ def network(cfg: Config, weights: str, shape: tuple[int, ...], outputs: int) -> 
     path = Path(cfg.run)
     if not (path / "done.json").is_file():
         raise UserError(f"{cfg.run!r} is not a finished run")
-    record = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    record = Run(path).whole
     if tuple(record["data"]["shape"]) != shape:
         raise UserError(f"{cfg.run!r} was trained on inputs of shape {tuple(record['data']['shape'])}, but these have {shape}")
     settings = record["config"]
-    with without_first_weights():
+    with without_first_weights(), registry.named_by(path / "config.json"):
         model = maker(settings["model_name"], settings["model"], shape, len(record["data"]["classes"]))()
     tensors, _ = checkpoint.read(path / "model.safetensors")
     model.load_state_dict({k.removeprefix("model."): t.float() for k, t in tensors.items() if k.startswith("model.")})

@@ -17,6 +17,9 @@ from unskew.measure.bias_dependency import check_rates
 from unskew.suites.reader import Suite, Task, argument
 from unskew.training.settings import check_training, repair_settings
 
+MOST_SEEDS = 1000  # of one request
+LONGEST_SEED = 10  # digits
+
 
 def plan(
     suite: Suite,
@@ -40,7 +43,7 @@ def plan(
             raise UserError(
                 f"--root {name}: {suite.name} at scale {scale} has no such root: use {', '.join(chosen.get('vars', {})) or 'none'}"
             )
-    asked_seeds = _seeds(seeds) or range(int(chosen.get("seeds", suite.table.get("seeds", 1))))
+    asked_seeds = _seeds(seeds) or _seeds(int(chosen.get("seeds", suite.table.get("seeds", 1))))
     asked = _only(suite, list(only), "--only")
     try:
         usual = _only(suite, [str(word) for word in chosen.get("only", [])], "only")
@@ -63,16 +66,21 @@ def plan(
         if task.id in ids:
             raise suite.wrong(f"two runs have the id {task.id}; rename one of them", f".{task.name}]")
         ids.add(task.id)
-    _check(suite, scale, tasks, extra or {})
+    with registry.named_by(suite.path):
+        _check(suite, scale, tasks, extra or {})
     return tasks
 
 
 def _seeds(asked: int | str) -> range:
     """3: seeds 0 to 2; "1..2": seeds 1 and 2; 0: none, use the scale's."""
     first, dots, last = str(asked).partition("..")
-    if not first.isdecimal() or (dots and not (last.isdecimal() and int(last) >= int(first))):
-        raise UserError(f"--seeds {asked}: must be a number of seeds (3) or a range (1..2)")
-    return range(int(first), int(last) + 1) if dots else range(int(first))
+    fine = all(word.isdecimal() and len(word) <= LONGEST_SEED for word in ([first, last] if dots else [first]))
+    if not fine or (dots and int(last) < int(first)):
+        raise UserError(f"--seeds {str(asked)[:40]}: must be a number of seeds (3) or a range (1..2)")
+    asked_seeds = range(int(first), int(last) + 1) if dots else range(int(first))
+    if len(asked_seeds) > MOST_SEEDS:
+        raise UserError(f"--seeds {asked}: {len(asked_seeds)} seeds are too many for one bench; at most {MOST_SEEDS}")
+    return asked_seeds
 
 
 def _only(suite: Suite, words: list[str], option: str) -> dict[str, set[str]]:

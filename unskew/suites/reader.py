@@ -25,6 +25,7 @@ read_from = "leakage.randomisation.0"      # report the figures of this part of 
 import dataclasses
 import io
 import json
+import os
 import re
 import tomllib
 import typing
@@ -40,6 +41,7 @@ from unskew.evaluation._contract import Question, questions
 from unskew.records import AVERAGES
 
 HERE = Path(__file__).parent
+LONGEST_NAME = 60  # bytes: several names make up the name of a file
 TOP = {
     *("title", "force", "published", "seeds", "columns", "baseline", "split", "leakage", "evaluate"),
     *("settings", "scale", "data", "shared", "method"),
@@ -232,8 +234,12 @@ def _check_evaluate(suite: Suite, table: dict[str, Any], *header: str) -> None:
 
 def _check_name(suite: Suite, kind: str, name: str, *, at: bool = False) -> None:
     """Names become parts of file names."""
-    if re.fullmatch(r"[\w.+=-]*" if at else r"[\w.+=-]+", name) is None or ".." in name:
-        raise suite.wrong(f"{kind} {name!r}: a name may have letters, digits and . _ + = -", f"[{kind}" if not at else "at", name)
+    if re.fullmatch(r"[\w.+=-]*" if at else r"[\w.+=-]+", name) is None or ".." in name or len(os.fsencode(name)) > LONGEST_NAME:
+        raise suite.wrong(
+            f"{kind} {name[:80]!r}: a name may have letters, digits and . _ + = -, at most {LONGEST_NAME}",
+            f"[{kind}" if not at else "at",
+            name,
+        )
 
 
 def _check_scales(suite: Suite, kind: str, name: str, scales: dict[str, Any]) -> None:
@@ -364,7 +370,7 @@ def read_json(path: Path, *needed: str) -> dict[str, Any] | None:
     """A JSON object from a file; None if the file is missing, unreadable or lacks an entry."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) and set(needed) <= set(content) else None
 
@@ -372,7 +378,11 @@ def read_json(path: Path, *needed: str) -> dict[str, Any] | None:
 def read_result(path: Path) -> dict[str, Any] | None:
     """The result of a run; None if there is none that can be used."""
     result = read_json(path, "id", "seconds", "shared")
-    return result if result is not None and (result["shared"] or isinstance(result.get("figures"), dict)) else None
+    if result is None or not isinstance(result["seconds"], float | int) or not isinstance(result.get("versions", {}), dict):
+        return None
+    figures = result.get("figures", {} if result["shared"] else None)
+    fine = isinstance(figures, dict) and all(v is None or isinstance(v, float | int) for v in figures.values())
+    return result if fine and isinstance(result.get("machine", ""), str) else None
 
 
 def is_number(figure: str) -> bool:

@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unskew.core import checkpoint, config
+from unskew.core import checkpoint, config, registry
 from unskew.core.errors import UserError
+from unskew.core.failures import refusing
 from unskew.data.dataset import DataSet
 from unskew.data.reading import DataConfig
 from unskew.data.sources import load
@@ -27,21 +28,24 @@ def open_run(run: Run, source: Any = None) -> tuple[Method, DataSet]:
 def trained_method(run: Run) -> Method:
     """The method of a finished run with its trained weights; does not read the data."""
     run.outcome  # noqa: B018 - raises if the run is not finished
-    method = _rebuild(run.config)
+    path = run.path / "config.json"
+    with registry.named_by(path), refusing(f"{path} does not describe a method that can be built"):
+        method = _rebuild(run.whole)
     checkpoint.load_weights(run.path / "model.safetensors", method)
     return method.eval()
 
 
 def own_data(run: Run) -> DataSet:
     """The data set a run was trained on; raises if it has changed since."""
-    record = run.config
+    record = run.whole
     source = record["data"]["source"]
     if not source:
         raise UserError(f"{run.path} was trained on data passed from Python; pass it again as `on`")
     reading = config.build(DataConfig, record["config"]["data"], "data.")
-    data = load(source, reading)
-    if not data.is_source(record["fingerprint"]) and "duplicates" not in record["config"]["data"]:
-        data = _split_as_before(source, reading, record["fingerprint"]) or data
+    with registry.named_by(run.path / "config.json"):
+        data = load(source, reading)
+        if not data.is_source(record["fingerprint"]) and "duplicates" not in record["config"]["data"]:
+            data = _split_as_before(source, reading, record["fingerprint"]) or data
     if not data.is_source(record["fingerprint"]) or record.get("bias", data.bias_digest) != data.bias_digest:
         raise UserError(f"{source} has changed since {run.path} was trained on it; name the data to judge on with --on")
     return data
@@ -61,7 +65,7 @@ def other_data(run: Run, source: Any, shared_classes: bool = False) -> tuple[Dat
 
     With `shared_classes` the source may have other classes; their rows are false in the mask and coded as class 0.
     """
-    record = run.config
+    record = run.whole
     # These choose rows and splits of the run's own source and do not apply to another.
     reading = config.build(DataConfig, record["config"]["data"], "data.")
     reading = dataclasses.replace(reading, keep="", group="", order="", duplicates=False)

@@ -85,7 +85,7 @@ def train_once(
     fresh = not out.exists()
     try:
         _run(instance, used, cfg, given, out, written, device)
-    except (OSError, UserError) as error:
+    except Exception as error:
         # Without a saved state there is nothing to resume: remove the folder, but keep the log of a run whose loss overflowed.
         if fresh and not isinstance(error, (NonFinite, Busy)) and not (out / "state.safetensors").is_file():
             shutil.rmtree(out, ignore_errors=True)

@@ -10,6 +10,7 @@ from unskew.core import engine as processes
 from unskew.core.durations import steps_of
 from unskew.core.engine import Engine
 from unskew.core.errors import UserError
+from unskew.core.failures import refusing
 from unskew.core.files import dumps, write_json
 from unskew.data.dataset import DataSet
 from unskew.data.loader import Loader
@@ -42,11 +43,32 @@ class State:
         path = self.out / "state.safetensors"
         if path.is_file():
             tensors, facts = checkpoint.read(path)
-            checkpoint.unpack(tensors, facts, self.method, self.optimizers)
-            self.step, self.best, self.best_step = facts["step"], facts["best"], facts["best_step"]
-            self.before, self.engine.scaler = facts["seconds"], facts["scaler"]
-            self.loader.unreadable.update(facts["unreadable"])
+            with refusing(f"{path} is not the state of this training; remove it to start again"):
+                self._check(facts, path)
+                try:
+                    checkpoint.unpack(tensors, facts, self.method, self.optimizers)
+                except UserError as error:
+                    raise UserError(f"{path} is not the state of this training: {error}; remove it to start again") from None
+                self.step, self.best, self.best_step = facts["step"], facts["best"], facts["best_step"]
+                self.before, self.engine.scaler = facts["seconds"], facts["scaler"]
+                self.loader.unreadable.update(facts["unreadable"])
             progress.say(f"resuming at step {self.step} of {self.total}")
+
+    def _check(self, facts: dict[str, Any], path: Path) -> None:
+        """Raise if a saved state contradicts itself or this training."""
+        step, best_step, best = facts["step"], facts["best_step"], facts["best"]
+        if type(step) is not int or not 0 < step < self.total:
+            raise UserError(f"{path} claims step {step} of {self.total}; remove it to start again")
+        if type(best_step) is not int or not 0 <= best_step <= step or not isinstance(best, float | int | None):
+            raise UserError(f"{path} claims that step {best_step} of {step} was the best so far; remove it to start again")
+        if not isinstance(facts["seconds"], float | int) or not 0 <= facts["seconds"] < 1e10:
+            raise UserError(f"{path} claims {facts['seconds']} seconds; remove it to start again")
+        if not all(type(k) is int and 0 <= k < len(self.data) for k in facts["unreadable"]):
+            raise UserError(f"{path} lists unreadable rows that {self.data.name} does not have; remove it to start again")
+        if best is not None and not (self.out / "best.safetensors").is_file():
+            raise UserError(
+                f"{self.out / 'best.safetensors'} is missing, which {path.name} refers to; remove both to start again"
+            )
 
     def after(self, done: int) -> bool:
         """Validate and save when due; true if select.patience has run out."""
@@ -94,8 +116,11 @@ class State:
         if bad > self.cfg.data.max_bad * len(self.data):
             raise UserError(
                 f"{bad} of {len(self.data)} images cannot be decoded, more than data.max_bad={self.cfg.data.max_bad:g} allows; "
-                f"for example {self.data.paths[min(self.loader.unreadable)]}"
+                f"for example {self._file(min(self.loader.unreadable))}"
             )
+
+    def _file(self, row: int) -> str:
+        return self.data.paths[row] if self.data.paths else ""
 
     def finish(self) -> None:
         self._count_unreadable()
@@ -106,14 +131,19 @@ class State:
             checkpoint.save(self.out / "model.safetensors", self.method.state_dict(), {"step": self.step})
         else:
             tensors, facts = checkpoint.read(self.out / "best.safetensors")
-            chosen = facts["step"]
+            if facts.get("step") != self.best_step:
+                raise UserError(
+                    f"{self.out / 'best.safetensors'} is of step {facts.get('step')}, not of step {self.best_step}; "
+                    f"remove {self.out} to start again"
+                )
+            chosen = self.best_step
             checkpoint.save(self.out / "model.safetensors", tensors, facts)
         listed = dict(self.data.unreadable) | dict.fromkeys(sorted(self.loader.unreadable), "cannot be decoded")
         outcome = {
             "steps": self.step,
             "seconds": self.before + time.monotonic() - self.started,
             "selection": {"rule": rule, "step": chosen, "score": self.best, "labels": list(LOOKS_AT[rule][1])},
-            "unreadable": [{"index": k, "path": self.data.paths[k], "why": why} for k, why in sorted(listed.items())],
+            "unreadable": [{"index": k, "path": self._file(k), "why": why} for k, why in sorted(listed.items())],
         }
         write_json(self.out / "done.json", outcome)
         for name in ("state.safetensors", "best.safetensors"):

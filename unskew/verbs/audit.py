@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,8 @@ from torch import Tensor
 
 from unskew.core import progress
 from unskew.core.errors import UserError
-from unskew.core.files import plain, write_json, write_text
+from unskew.core.failures import refusing
+from unskew.core.files import nothing_left, plain, read_json, write_json, write_text
 from unskew.core.settings import Settings
 from unskew.core.workplace import alone, check_place, claim, identity
 from unskew.data.dataset import DataSet
@@ -27,6 +27,7 @@ from unskew.measure.association import association
 from unskew.measure.leakage import Attack, dataset_leakage
 from unskew.measure.representation_bias import FOLDS, BiasEstimate, bias_of_labels
 from unskew.pages.audit import render_audit
+from unskew.pages.text import audit_table
 from unskew.parts.answers import expected, remember
 from unskew.parts.findings import describe, grouped, ordered, overlaps, questions, verdict
 from unskew.parts.trial import Trial
@@ -81,8 +82,8 @@ def audit(
         done = _finished(out, asked, data)  # by another process, while this one waited
         if done is not None:
             return done
-        rows = audited_rows(data)
-        index, features = compute(data, chosen, rows, workers=words.get("workers", DataConfig().workers))
+        rows, workers = audited_rows(data), (DataConfig() if data.reading is None else data.reading).workers
+        index, features = compute(data, chosen, rows, workers=workers)
         unreadable = len(rows) - len(index)
         data, index, features, dropped = _without_rare_classes(data, index, features)
         estimates: list[tuple[Spec, BiasEstimate]] = []
@@ -90,7 +91,7 @@ def audit(
             for one in chosen:
                 estimates.append((one, bias_of_labels(features[one.name], data.y[index], seed=seed)))
                 advance(1, one.name)
-        tried = _trial(data, index, seed, words.get("workers", DataConfig().workers)) if trial else None
+        tried = _trial(data, index, seed, workers) if trial else None
         found = ordered([describe(one, e, data.classes, known, tried) for one, e in estimates])
         if not data.multi_label:
             found = grouped(found, features, data.y[index], len(data.classes), seed)
@@ -117,9 +118,10 @@ def audit(
             page=out / "audit.html",
             duplicates=None if twins is None else told(twins, data.y, given_splits(data)),
         )
-        result.scores.save(out / "scores.parquet")
-        write_text(out / "audit.html", render_audit(result))
-        write_json(out / "audit.json", result.json())  # last: its presence marks the audit as complete
+        with nothing_left(out):
+            result.scores.save(out / "scores.parquet")
+            write_text(out / "audit.html", render_audit(result))
+            write_json(out / "audit.json", result.json())  # last: its presence marks the audit as complete
     return result
 
 
@@ -128,7 +130,9 @@ def _finished(out: Path, asked: Mapping[str, Any], data: DataSet) -> Audit | Non
     path = out / "audit.json"
     if not path.is_file():
         return None
-    there = json.loads(path.read_text(encoding="utf-8"))
+    there = read_json(path, "the result of an audit")
+    if not isinstance(there.get("identity", {}), dict):
+        raise UserError(f"{path} is damaged or not the result of an audit: its identity is not a table; choose another --out")
     known = {"protocol": "paper", "fit_on": "judged", **there.get("identity", {})}  # version 0.2 had no choice
     if known.get("fingerprint") == data.former:  # of version 0.1
         known = {**known, "fingerprint": data.fingerprint}
@@ -136,8 +140,11 @@ def _finished(out: Path, asked: Mapping[str, Any], data: DataSet) -> Audit | Non
     if known["expected"] != asked["expected"]:
         return None  # a question was answered: the same audit, judged again
     claim(out, "audit", known, asked)
+    with refusing(f"{path} is damaged or was not written by this version of unskew; remove it, or choose another --out"):
+        result = Audit.of_json(there, Table.read(out / "scores.parquet"), out / "audit.html")
+        audit_table(result)  # what the command prints: whatever is missing is noticed here
     progress.say(f"{out} is already finished; nothing to do")
-    return Audit.of_json(there, Table.read(out / "scores.parquet"), out / "audit.html")
+    return result
 
 
 def audited_rows(data: DataSet) -> Tensor:

@@ -14,16 +14,21 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from unskew.core import executor, progress
+from unskew.core import executor, progress, registry
 from unskew.core.errors import UserError
 from unskew.core.executor import Job
-from unskew.core.files import write_json
+from unskew.core.files import check_shape, write_json
 from unskew.core.workplace import alone
 from unskew.pages.bench import report
 from unskew.pages.board import Board, board
 from unskew.records import BenchReport
 from unskew.suites.plan import check_on_disk, plan
 from unskew.suites.reader import COST, Suite, Task, read, read_json, read_result
+
+_TASK: dict[str, Any] = {
+    "id": str, "data": str, "at": str, "name": str, "seed": int, "source": str, "method": str, "model": str, "settings": dict,
+    "shared": bool, "judging": dict, "split": str,
+}  # fmt: skip
 
 
 def bench(
@@ -143,9 +148,9 @@ def _record(out: Path) -> dict[str, Any] | None:
                 progress.say(f"no published numbers: {error}")
                 there["published"] = ""
         for task in there["tasks"]:
-            _task(task)
+            check_shape(_task(task).json(), _TASK, path)
         tomllib.loads(there["text"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise UserError(f"{path} is not the record of a bench; choose another --out") from None
     return there
 
@@ -154,7 +159,7 @@ def _known(out: Path, suite: Suite, scale: str, settings: dict[str, str]) -> dic
     """What the folder already holds. It may hold only one suite at one scale, so that its results stay comparable."""
     there = _record(out)
     if there is None:
-        if out.is_file() or (out.is_dir() and any(out.iterdir())):
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UserError(f"{out} exists and is not a bench; choose another --out")
         return {"tasks": [], "commands": []}
     asked = {"suite": suite.name, "scale": scale, "settings": settings}
@@ -238,7 +243,7 @@ def _locally(suite: Suite, tasks: list[Task], out: Path, workers: int) -> list[s
         return executor.run_processes(
             [Job(t.id, t.needs) for t in tasks],
             workers=workers,
-            command=lambda job: [*worker, str(request(suite, by_id[job.id], out))],
+            command=lambda job: [*worker, str(request(suite, by_id[job.id], out)), *_trusted(by_id[job.id])],
             log=lambda job: out / "tasks" / f"{job.id}.log",
             done=lambda name: read_result(out / "results" / f"{name}.json") is not None,
             watch=_Watch(shown, tasks, out),
@@ -257,7 +262,7 @@ def _on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[st
         if not all(need in folders for need in job.needs):
             return None
         shared = {need.rpartition("-shared-")[2]: folders[need] for need in job.needs}
-        return by_id[job.id].json(), columns, list(shared), *shared.values()
+        return by_id[job.id].json(), columns, _trusted(by_id[job.id]), list(shared), *shared.values()
 
     def collect(job: Job, result: tuple[dict[str, Any], bytes]) -> None:
         task, (record, raw) = by_id[job.id], result
@@ -276,12 +281,20 @@ def _on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[st
         )  # fmt: skip
 
 
-def _remote(task: dict[str, Any], columns: list[str], names: list[str], *folders: bytes) -> tuple[dict[str, Any], bytes]:
+def _trusted(task: Task) -> list[str]:
+    """The modules that the worker of a run may import."""
+    return registry.trusted([task.source, task.method, task.model, *task.settings.values(), *map(str, task.judging.values())])
+
+
+def _remote(
+    task: dict[str, Any], columns: list[str], trusted: list[str], names: list[str], *folders: bytes
+) -> tuple[dict[str, Any], bytes]:
     """Work in a temporary folder; the folder of a shared run is sent as bytes."""
     import torch
 
-    from unskew.verbs.bench_worker import work
+    from unskew.verbs.bench_worker import trust, work
 
+    trust(trusted)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as scratch:
         shared = {}

@@ -1,4 +1,4 @@
-"""One run of a suite in a process of its own: python -m unskew.verbs.bench_worker TASK.json"""
+"""One run of a suite in a process of its own: python -m unskew.verbs.bench_worker TASK.json [MODULE]..."""
 
 import dataclasses
 import json
@@ -9,10 +9,12 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from unskew.core import failures, registry
 from unskew.core.errors import UserError
 from unskew.core.files import write_json
 from unskew.core.version import VERSION
@@ -194,6 +196,15 @@ def _notes(judged: Evaluation, figures: list[str]) -> list[str]:
     return [f"no {' and '.join(lost)}: {judged.incomparable()[lost[0]]}"] if lost else []
 
 
+def trust(words: list[str]) -> None:
+    """Import only the modules that the bench may import."""
+    registry.from_here()
+    if "--trust" in words:
+        registry.trust_everything()
+    else:
+        registry.only_these(words)
+
+
 def main(asked: Path) -> None:
     request = json.loads(asked.read_text(encoding="utf-8"))
     before = read_result(Path(request["result"]))
@@ -217,7 +228,13 @@ if __name__ == "__main__":
     if stat.S_ISFIFO(os.fstat(0).st_mode):  # not when started by hand
         threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
+        trust(sys.argv[2:])
         main(Path(sys.argv[1]))
-    except UserError as error:
-        print(f"unskew: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+    except BaseException as error:
+        if isinstance(error, SystemExit):
+            raise
+        if not isinstance(error, UserError):
+            traceback.print_exception(error, file=sys.stderr)  # into the log of the run, whose last line is the reason
+        status, line = failures.describe(error)
+        print(f"unskew: {line}", file=sys.stderr)
+        raise SystemExit(status) from None

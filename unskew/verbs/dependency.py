@@ -5,7 +5,6 @@ weights and on as many random rows, and each is judged on the kept rows of the j
 `bias_dependency`) is the mean difference. For clips, the temporal structure score of each model on the test split is given too.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from unskew.core.engine import check_device
 from unskew.core.errors import UserError
-from unskew.core.files import write_json
+from unskew.core.files import read_json, write_json
 from unskew.core.settings import Settings
 from unskew.core.workplace import alone, check_place, claim, identity
 from unskew.data.dataset import DataSet
@@ -97,7 +96,9 @@ def dependency(
 def _check_claim(out: Path, asked: Mapping[str, Any]) -> None:
     """Refuse a folder with the result of another request. Weights and runs are checked one by one as they are made."""
     path = out / "dependency.json"
-    there = json.loads(path.read_text(encoding="utf-8")).get("identity") if path.is_file() else None
+    there = read_json(path, "the result of dependency").get("identity") if path.is_file() else None
+    if there is not None and not isinstance(there, dict):
+        raise UserError(f"{path} is damaged or not the result of dependency: its identity is not a table; choose another --out")
     claim(out, "dependency", there, asked)
 
 

@@ -1,6 +1,5 @@
 """The verb `evaluate`: logits by sample id, group tables and the named averages, and whatever else is asked of a finished run."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from unskew.core.engine import check_device
 from unskew.core.errors import UserError
-from unskew.core.files import plain, write_json
+from unskew.core.files import nothing_left, plain, read_json, write_json
 from unskew.core.workplace import alone
 from unskew.data.dataset import DataSet
 from unskew.evaluation._contract import Judged, Question, questions
@@ -55,7 +54,7 @@ def evaluate(
     data, known = (own_data(run), None) if on is None else other_data(run, on, shared_classes)
     for question, options in asked:
         question.check(data, options)
-    with alone(run.path, "evaluation"):
+    with alone(run.path, "evaluation"), nothing_left(run.path / "predictions"):
         method = trained_method(run).to(target)
         workers = run.config["config"]["data"]["workers"]
         index, logits = predict(method, data, _rows(data, split, on is None, known), workers=workers)
@@ -84,6 +83,9 @@ def recall(run: Run, split: str = "test", on: Any = None) -> Evaluation:
     data = own_data(run)
     if not data.is_source(table.made_by.get("fingerprint")):
         raise UserError(f"{data.source} has changed since {run.path} was judged on it; run unskew evaluate again")
+    logits = table.column("logits")
+    if not len(table) or int(table.index.max()) >= len(data) or logits.shape[1:] != (len(data.classes),):
+        raise UserError(f"{path} does not hold predictions for {data.name}; remove it, and evaluate again")
     train = _train_groups(run, lambda: trained_method(run), data, split, len(table))
     return _evaluation(run, data, table, split, _known(run, split), train, own=True)
 
@@ -123,8 +125,12 @@ def _rows(data: DataSet, split: str, own: bool, known: Tensor | None) -> Tensor:
 def _known(run: Run, place: str) -> dict[str, Any]:
     """Earlier answers on the same rows, which take minutes to compute; only shared classes are judged anew each time."""
     saved = run.path / f"metrics-{place}.json"
-    known = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else {}
-    return {key: known[key] for q in questions() if q.name != "cross_dataset" for key in q.keys if key in known}
+    known = read_json(saved, "the metrics of a run") if saved.is_file() else {}
+    answers = {key: known[key] for q in questions() if q.name != "cross_dataset" for key in q.keys if key in known}
+    alien = next((key for key, answer in answers.items() if not isinstance(answer, dict | list)), None)
+    if alien is not None:
+        raise UserError(f"{saved} is damaged or not unskew's: {alien} is {answers[alien]!r}; remove it, and evaluate again")
+    return answers
 
 
 def _evaluation(

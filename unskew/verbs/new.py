@@ -8,7 +8,7 @@ from string import Template
 
 from unskew.core import registry
 from unskew.core.errors import UserError, suggest
-from unskew.core.files import write_text
+from unskew.core.files import nothing_left, write_text
 
 KINDS = ("method",)
 TEMPLATES = Path(__file__).parent / "templates"
@@ -44,8 +44,9 @@ def new(kind: str, name: str, root: Path | None = None) -> NewFiles:
         if path.exists():
             raise UserError(f"{path} already exists; choose another name")
     words = {"name": leaf, "module": module, "method": leaf if not package else name, "class_name": _class_name(leaf)}
-    for path, template in ((source, "method.py.txt"), (test, "test_method.py.txt")):
-        write_text(path, Template((TEMPLATES / template).read_text(encoding="utf-8")).substitute(words))
+    with nothing_left(source, test):
+        for path, template in ((source, "method.py.txt"), (test, "test_method.py.txt")):
+            write_text(path, Template((TEMPLATES / template).read_text(encoding="utf-8")).substitute(words))
     shown = tuple(path.relative_to(root) for path in (source, test))
     return NewFiles(shown, f"python -m pytest {shown[1].as_posix()}")
 

@@ -1,10 +1,12 @@
 """The verb `repair`: from a source and a repair's name to a table of weights that any training code can use."""
 
 import dataclasses
+import glob
 import json
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,8 @@ from torch import Tensor
 
 from unskew.core import progress
 from unskew.core.errors import UserError
-from unskew.core.files import plain, whole_folder, write_json, write_text
+from unskew.core.failures import refusing
+from unskew.core.files import nothing_left, plain, whole_folder, write_json, write_text
 from unskew.core.settings import Settings, without
 from unskew.core.version import VERSION
 from unskew.core.workplace import alone, check_place, claim, identity
@@ -78,17 +81,28 @@ def repair(
         every = _rows(data, tuple(splits) or _own_splits(data, chosen.splits))
         readable = every[~torch.isin(every, torch.tensor([k for k, _ in data.unreadable], dtype=torch.long))]
         work = Workbench(data, readable, seed, out, asked, given, model, device)
-        outcome = chosen.apply(work, cfg)
-        _check_outcome(outcome, method)
-        measured = _measure(work, outcome, measure, seed)
-        harm = harms(data, outcome.index, outcome.weight, _opinion(work, outcome, measured), measured, outcome.noisy)
-        if harm and not force:
-            raise UserError(f"{method} would do harm: {harm[0].line}; no table was written. --force writes it all the same")
-        for one in harm:
-            progress.say(f"warning: {one.line} (--force)")
-        result = _result(chosen, cfg, work, outcome, measured, harm, every, command, place)
-        place.write(result, data, outcome, copy)
+        with _no_state_after_failure(work.state):
+            outcome = chosen.apply(work, cfg)
+            _check_outcome(outcome, method)
+            measured = _measure(work, outcome, measure, seed)
+            harm = harms(data, outcome.index, outcome.weight, _opinion(work, outcome, measured), measured, outcome.noisy)
+            if harm and not force:
+                raise UserError(f"{method} would do harm: {harm[0].line}; no table was written. --force writes it all the same")
+            for one in harm:
+                progress.say(f"warning: {one.line} (--force)")
+            result = _result(chosen, cfg, work, outcome, measured, harm, every, command, place)
+            place.write(result, data, outcome, copy)
     return result
+
+
+@contextmanager
+def _no_state_after_failure(state: Path) -> Iterator[None]:
+    """Remove the saved state of a repair that was refused or could not be written; one that was interrupted resumes from it."""
+    try:
+        yield
+    except Exception:
+        state.unlink(missing_ok=True)
+        raise
 
 
 def _with_defaults(chosen: Repair, given: Settings) -> Settings:
@@ -116,14 +130,16 @@ class _Place:
             return None
         table = Table.read(self.table)
         there = table.made_by.get("identity")
-        if there is None:
+        if not isinstance(there, dict):
             raise UserError(f"{self.table} is not the result of a repair; choose another --out, or remove it")
         if "bias_digest" not in there and there.get("fingerprint") == data.former:  # of version 0.1
             there = {"behind": {}, **there, "fingerprint": data.fingerprint, "bias_digest": data.bias_digest}
         claim(self.table, "repair", there, asked)
-        progress.say(f"{self.out} is already finished; nothing to do")
         page = self.table.with_suffix(".html")
-        return Repaired.of_json({**table.made_by, "groups": _groups_of(self.table)}, table, self.out, page)
+        with refusing(f"{self.table} is damaged or was not written by this version of unskew; remove it"):
+            result = Repaired.of_json({**table.made_by, "groups": _groups_of(self.table)}, table, self.out, page)
+        progress.say(f"{self.out} is already finished; nothing to do")
+        return result
 
     def write(self, result: Repaired, data: DataSet, outcome: Outcome, copy: bool) -> None:
         """Write the folder as a whole; or the page, the JSON and last the table, whose presence marks the repair as complete."""
@@ -132,11 +148,12 @@ class _Place:
                 write_images(data, result.table, part, copy)
                 self._files(result, data, outcome, part / "weights.parquet")
         else:
-            if self.how == "csv":
-                write_csv(result.table, self.out)
-            self._files(result, data, outcome, self.table)
-        for stale in self.out.absolute().parent.glob(f".{self.out.name}.*.state"):  # of this repair and of abandoned ones
-            stale.unlink()
+            with nothing_left(self.out, self.table, self.table.with_suffix(".html"), self.table.with_suffix(".json")):
+                if self.how == "csv":
+                    write_csv(result.table, self.out)
+                self._files(result, data, outcome, self.table)
+        for stale in self.out.absolute().parent.glob(f".{glob.escape(self.out.name)}.*.state"):  # also of abandoned repairs
+            stale.unlink(missing_ok=True)
 
     def _files(self, result: Repaired, data: DataSet, outcome: Outcome, path: Path) -> None:
         write_text(path.with_suffix(".html"), RepairPage(result, gallery(data, outcome), outcome).render())

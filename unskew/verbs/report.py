@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from unskew.core.errors import UserError
-from unskew.core.files import write_json, write_text
+from unskew.core.failures import refusing
+from unskew.core.files import nothing_left, write_json, write_text
 from unskew.core.version import VERSION
 from unskew.core.workplace import alone
 from unskew.pages.collect import collect, short_names
@@ -42,8 +43,11 @@ def report(
     with alone(out, "report"):
         named = zip(opened, short_names(opened), strict=True)
         content = {"unskew": VERSION, "runs": [_of_run(run, on) | {"name": name} for run, name in named], **before}
-        write_text(out, render(content))
-        write_json(out.with_suffix(".json"), content)
+        with nothing_left(out, out.with_suffix(".json")):
+            with refusing("the page cannot be written from these results; one of the files named is damaged"):
+                page = render(content)
+            write_text(out, page)
+            write_json(out.with_suffix(".json"), content)
     return out
 
 
@@ -60,5 +64,5 @@ def _json_of(path: Path, what: str, keys: tuple[str, ...]) -> dict[str, Any]:
         return {key: content[key] for key in keys}
     except OSError:
         raise UserError(f"{path} does not exist; name {what}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         raise UserError(f"{path} was not written by this version of unskew; make it again") from None

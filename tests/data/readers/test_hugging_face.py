@@ -1,9 +1,14 @@
 """Hugging Face data sets on disk."""
 
+import io
+import shutil
+
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
+from unskew.core.errors import UserError
 from unskew.data import load
 
 
@@ -28,3 +33,61 @@ def test_hugging_face_on_disk(tmp_path):
     datasets.DatasetDict({"train": made, "validation": made, "val": made}).save_to_disk(str(tmp_path / "three"))
     three = load(tmp_path / "three", holdout=0)
     assert [len(three.rows(s)) for s in ("train", "val")] == [20, 40]  # neither name loses the rows of the other
+
+
+def saved(place, **columns):
+    datasets = pytest.importorskip("datasets")
+    kinds = {"image": datasets.Image(), "label": datasets.Value("string")}
+    features = datasets.Features({name: kinds[name] for name in columns}) if "image" in columns else None
+    datasets.disable_progress_bars()
+    datasets.Dataset.from_dict(columns, features=features).save_to_disk(str(place))
+    return place
+
+
+def png(value):
+    out = io.BytesIO()
+    Image.fromarray(np.full((8, 8, 3), value, np.uint8)).save(out, "PNG")
+    return {"bytes": out.getvalue(), "path": None}
+
+
+def test_a_broken_image_counts_like_any_other(tmp_path):
+    images = [png(10 * k) for k in range(20)]
+    images[3] = {"bytes": b"no picture", "path": None}
+    place = saved(tmp_path / "set", image=images, label=["a", "b"] * 10)
+    with pytest.raises(
+        UserError, match=r"1 of 20 images cannot be decoded, more than data\.max_bad=0\.01 allows; the first is row 3"
+    ):
+        load(place)
+    data = load(place, max_bad=0.05)
+    assert [k for k, _ in data.unreadable] == [3]
+    assert data.inputs.rows(torch.tensor([2, 3]))[1].tolist() == [True, False]
+    assert data.inputs.x[:, 0, 0, 0].tolist() == [0 if k == 3 else 10 * k for k in range(20)]
+
+
+def test_ragged_vectors_are_refused(tmp_path):
+    place = saved(tmp_path / "set", x=[[0.5] * (3 + k % 2) for k in range(20)], label=["a", "b"] * 10)
+    with pytest.raises(UserError, match=r"'x' has rows of different shapes"):
+        load(place)
+
+
+@pytest.mark.parametrize("file", ["state.json", "dataset_info.json", "data-00000-of-00001.arrow"])
+@pytest.mark.parametrize("damage", ["empty", "cut", "list", "missing"])
+def test_a_damaged_file_is_refused_by_the_name_of_the_folder(tmp_path, file, damage):
+    place = saved(tmp_path / "set", x=[[0.5, float(k)] for k in range(20)], label=["a", "b"] * 10)
+    path = place / file
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes({"empty": b"", "cut": path.read_bytes()[: path.stat().st_size // 3], "list": b"[1]"}[damage])
+    with pytest.raises(UserError, match=str(place)):
+        load(place)
+
+
+def test_a_split_that_is_missing(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    part = datasets.Dataset.from_dict({"x": [[0.5, float(k)] for k in range(20)], "label": ["a", "b"] * 10})
+    datasets.disable_progress_bars()
+    datasets.DatasetDict({"train": part, "test": part}).save_to_disk(str(tmp_path / "set"))
+    shutil.rmtree(tmp_path / "set" / "test")
+    with pytest.raises(UserError, match="damaged Hugging Face data set"):
+        load(tmp_path / "set")

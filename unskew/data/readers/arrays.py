@@ -1,6 +1,7 @@
 """An .npz with `x` (or `features`) and `y`; every other array with the same number of rows is a column."""
 
 import dataclasses
+import math
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from unskew.core.errors import UserError
+from unskew.core.failures import refusing
 from unskew.core.files import replacing
 from unskew.data.dataset import DataSet, Memory
 from unskew.data.duplicates import of_pixels
@@ -21,8 +23,13 @@ from unskew.data.splitting import settle
 
 
 def from_arrays_file(path: Path, cfg: DataConfig) -> DataSet:
-    where = str(path)
     arrays = read_npz(path)
+    with refusing(f"{path} holds arrays that do not fit together"):
+        return _from_arrays(arrays, path, cfg)
+
+
+def _from_arrays(arrays: dict[str, np.ndarray[Any, Any]], path: Path, cfg: DataConfig) -> DataSet:
+    where = str(path)
     x_name = next((n for n in ("x", "features", "X") if n in arrays), None)
     if x_name is None:
         raise UserError(f"{where}: no array 'x' or 'features'; it has {', '.join(arrays)}")
@@ -80,23 +87,54 @@ def from_arrays_file(path: Path, cfg: DataConfig) -> DataSet:
 
 def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays of an .npz; never unpickled."""
-    try:
+    with refusing(f"{path} is not an .npz archive, or it is damaged"):
+        if not zipfile.is_zipfile(path):
+            raise UserError(f"{path} is not an .npz archive{' but a single array' if _is_npy(path) else ''}; it needs x and y")
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                if member.filename.endswith(".npy"):
+                    _check_header(archive, member, path)
         with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise UserError(f"{path} is a single array, not an .npz archive with x and y")
             arrays = {}
             for name in archive.files:
                 try:
-                    arrays[name] = archive[name]
-                except ValueError as error:
+                    arrays[name] = _usual(archive[name])
+                except (ValueError, TypeError) as error:
                     raise UserError(
                         f"{path}: array {name!r} cannot be used ({error}); save numbers or text, not objects"
                     ) from None
             return arrays
-    except (OSError, zipfile.BadZipFile, EOFError, ValueError) as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{path} is not an .npz archive") from None
+
+
+def _is_npy(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(6) == b"\x93NUMPY"
+
+
+def _check_header(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> None:
+    """Raise if an array says that it is larger than what is stored: nothing so large is allocated for it."""
+    with archive.open(member) as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, kind = reader(file)
+        except (ValueError, KeyError, SyntaxError) as error:
+            raise UserError(f"{path}: {member.filename} is not an array ({' '.join(str(error).split())[:100]})") from None
+        if not kind.hasobject and math.prod(shape) * kind.itemsize > member.file_size:
+            raise UserError(
+                f"{path}: {member.filename} says it has shape {shape}, but holds {member.file_size} bytes; it was cut"
+            )
+
+
+def _usual(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array in a type that tables and tensors know: native byte order, 32 or 64 bits, text instead of bytes."""
+    if array.dtype.kind in "cVO":
+        raise ValueError(f"it holds {array.dtype}")
+    if array.dtype.kind == "S":
+        return np.char.decode(array, "utf-8", "replace")
+    if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
+        return array.astype(np.float32 if array.dtype.itemsize < 4 else np.float64)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def as_inputs(x: np.ndarray[Any, Any], where: str) -> Tensor:

@@ -17,9 +17,10 @@ from unskew.core import progress
 from unskew.core.errors import UserError
 from unskew.core.rng import stream
 from unskew.data.dataset import DataSet, Inputs, Memory
-from unskew.data.readers.files import _FAILURES, to_rgb, too_many_bad
+from unskew.data.readers.files import _FAILURES, check_names, to_rgb, too_many_bad
 from unskew.data.readers.images import fingerprints, glimpse
 from unskew.data.readers.listing import images_below
+from unskew.data.readers.opening import opened
 from unskew.data.reading import DataConfig
 from unskew.data.splitting import settle
 
@@ -53,8 +54,8 @@ def _from_folder(path: str, frames: int, how: str, seed: int) -> list[Image.Imag
         raise ValueError("the folder has no frames")
     pictures = []
     for k in places(len(files), frames, how, Path(path).name, seed):
-        with Image.open(files[k]) as opened:
-            pictures.append(to_rgb(opened))
+        with opened(files[k]) as image:
+            pictures.append(to_rgb(image))
     return pictures
 
 
@@ -146,6 +147,7 @@ def clip_set(
     """Like `image_set`, for clips: `data.frames` frames of each, chosen by `data.sampling`."""
     if cfg.hide:
         raise UserError("data.hide works on images, not on clips")
+    check_names((*paths, *classes), source or str(root))
     full = tuple(os.path.join(root, p) for p in paths)
     side = (cfg.size or DEFAULT_SIDE,) * 2
     clips = Clips(full, cfg.frames, side, cfg.sampling, cfg.seed)

@@ -1,5 +1,6 @@
 """Columns of a user's table as codes: labels, bias columns, splits. Every error names the column and row."""
 
+import re
 from collections.abc import Sequence
 
 import polars as pl
@@ -28,6 +29,8 @@ def codes(series: pl.Series, where: str) -> tuple[Tensor, tuple[str, ...]]:
     if series.dtype.is_float():
         series = series.fill_nan(None)
         whole = series.drop_nulls()
+        if not bool((whole.abs() < 2**53).all()):  # also infinity; above, neighbouring whole numbers are one
+            raise UserError(f"{where}: column {series.name!r} holds infinity or numbers too large to be categories")
         fractions = whole.filter(whole != whole.round())
         if len(fractions):
             raise UserError(f"{where}: column {series.name!r} holds fractions such as {fractions[0]:g}; it must hold categories")
@@ -57,6 +60,8 @@ def labels(frame: pl.DataFrame, cfg: DataConfig, where: str) -> tuple[Tensor, tu
         return _label_columns(frame.select(names), where), names
     series = frame[names[0]]
     if isinstance(series.dtype, (pl.List, pl.Array)):
+        if series.dtype.inner.is_nested() or series.dtype.inner.is_float():  # type: ignore[union-attr,unused-ignore]
+            raise UserError(f"{where}: column {series.name!r} holds {series.dtype}; a list of labels holds text or whole numbers")
         return _label_lists(series, where)
     y, classes = codes(series, where)
     if bool((y < 0).any()):
@@ -88,6 +93,10 @@ def _label_lists(series: pl.Series, where: str) -> tuple[Tensor, tuple[str, ...]
     lists = series.to_list()
     classes = sorted({v for row in lists for v in row if v is not None})
     place = {v: k for k, v in enumerate(classes)}
+    if len(classes) > 1000 and len(classes) > len(lists) / 2:
+        raise UserError(
+            f"{where}: column {series.name!r} has {len(classes)} labels in {len(lists)} rows; it must hold categories"
+        )
     y = torch.zeros(len(lists), len(classes))
     for k, row in enumerate(lists):
         y[k, [place[v] for v in row if v is not None]] = 1
@@ -117,7 +126,8 @@ def splits(frame: pl.DataFrame, cfg: DataConfig, where: str) -> tuple[Tensor, tu
     if not name:
         return torch.zeros(len(frame), dtype=torch.long), SPLITS
     words = [str(v).strip().lower() for v in frame[name].to_list()]
-    extra = sorted({w for w in words if w not in _SPLIT_WORDS and w.startswith("test")})
+    # A split's name becomes the name of files: test_biased is fine, test/../../elsewhere is not.
+    extra = sorted({w for w in words if w not in _SPLIT_WORDS and re.fullmatch(r"test[\w.+-]{0,60}", w)})
     known = _SPLIT_WORDS | {w: 3 + k for k, w in enumerate(extra)}
     unknown = next((k for k, w in enumerate(words) if w not in known), None)
     if unknown is not None:

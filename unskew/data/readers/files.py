@@ -1,8 +1,11 @@
 """Images in files: decoded once if they fit into memory, else on the fly in worker processes."""
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
 
 import numpy as np
 import torch
@@ -11,22 +14,19 @@ from torch import Tensor
 
 from unskew.core.errors import UserError
 from unskew.data.hide import Hiding
+from unskew.data.readers.opening import FAILURES, MAX_PIXELS, opened, shrunk, upright
 
 DEFAULT_SIDE = 224
-_FAILURES = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    UnidentifiedImageError,
-    Image.DecompressionBombError,
-    Image.DecompressionBombWarning,
-)
+_FAILURES = FAILURES
 
 
-def decode(path: str, side: tuple[int, int], hiding: Hiding | None = None, row: int = 0) -> Tensor:
+def decode(
+    path: str | IO[bytes], side: tuple[int, int], hiding: Hiding | None = None, row: int = 0, most: int = MAX_PIXELS
+) -> Tensor:
     """One image as (3, H, W) uint8: turned upright, short side resized, centre cropped to `side` = (H, W)."""
-    with Image.open(path) as opened:
-        image = to_rgb(ImageOps.exif_transpose(opened))
+    with opened(path, most) as picture:
+        # Boxes are in pixels of the whole image.
+        image = to_rgb(upright(shrunk(picture, max(side)) if hiding is None else picture))
         if hiding is not None:
             image = hiding.picture(image, row)
         if (image.height, image.width) != side:
@@ -37,7 +37,7 @@ def decode(path: str, side: tuple[int, int], hiding: Hiding | None = None, row: 
 def to_rgb(image: Image.Image) -> Image.Image:
     """Any picture as 8-bit RGB: greys of more than 8 bits are scaled, not clipped; transparency becomes white."""
     if image.mode.startswith("I") or image.mode == "F":
-        grey = np.asarray(image, dtype=np.float64)
+        grey = np.nan_to_num(np.asarray(image, dtype=np.float32), posinf=0.0, neginf=0.0)
         top = float(grey.max(initial=0.0))
         factor = 255.0 if image.mode == "F" and top <= 1 else 1.0 if top <= 255 and image.mode in ("I", "F") else 1 / 257
         return Image.fromarray(np.clip(np.rint(grey * factor), 0, 255).astype(np.uint8)).convert("RGB")
@@ -48,14 +48,22 @@ def to_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def _size(path: str) -> tuple[int, int] | str:
+def _size(path: str, most: int = MAX_PIXELS) -> tuple[int, int] | str:
     """(H, W) from the header, or the reason why it cannot be read."""
     try:
-        with Image.open(path) as opened:
-            turned = opened.getexif().get(0x0112, 1) >= 5  # EXIF orientation: rotated by a quarter turn
-            return opened.size if turned else (opened.height, opened.width)
+        with opened(path, most) as image:
+            turned = _turned(image)
+            return image.size if turned else (image.height, image.width)
     except _FAILURES as error:
         return _reason(error)
+
+
+def _turned(image: Image.Image) -> bool:
+    """Whether the EXIF data rotate the image by a quarter turn; damaged data do not."""
+    try:
+        return int(image.getexif().get(0x0112, 1)) >= 5
+    except FAILURES:
+        return False
 
 
 def _reason(error: BaseException) -> str:
@@ -71,6 +79,7 @@ class Files:
     side: tuple[int, int]
     hiding: Hiding | None = None
     in_memory: bool = False
+    max_pixels: int = MAX_PIXELS
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -81,19 +90,21 @@ class Files:
         fine = torch.ones(len(index), dtype=torch.bool)
         for k, i in enumerate(index.tolist()):
             try:
-                x[k] = decode(self.paths[i], self.side, self.hiding, i)
+                x[k] = decode(self.paths[i], self.side, self.hiding, i, self.max_pixels)
             except _FAILURES:
                 fine[k] = False
         return x, fine
 
 
-def choose_side(paths: Sequence[str], wanted: int, threads: int = 8) -> tuple[tuple[int, int], dict[int, str]]:
+def choose_side(
+    paths: Sequence[str], wanted: int, threads: int = 8, most: int = MAX_PIXELS
+) -> tuple[tuple[int, int], dict[int, str]]:
     """The size to use, and the files whose header cannot be read.
 
     `wanted` if given; else the size of the images if all agree and it is at most 224 pixels; else 224.
     """
     with ThreadPoolExecutor(threads) as pool:
-        results = list(pool.map(_size, paths))
+        results = list(pool.map(lambda path: _size(path, most), paths))
     broken = {k: r for k, r in enumerate(results) if isinstance(r, str)}
     sizes = {r for r in results if not isinstance(r, str)}
     if wanted:
@@ -114,7 +125,7 @@ def read_all(
         if k in skip:
             return
         try:
-            x[k] = decode(files.paths[k], files.side, files.hiding, k)
+            x[k] = decode(files.paths[k], files.side, files.hiding, k, files.max_pixels)
         except _FAILURES as error:
             broken[k] = _reason(error)
         progress(1)
@@ -132,3 +143,22 @@ def too_many_bad(broken: dict[int, str], paths: Sequence[str], rows: int, max_ba
             f"{len(broken)} of {rows} images cannot be decoded, more than data.max_bad={max_bad:g} allows; "
             f"the first is {paths[first]}: {broken[first]}; repair or remove them, or raise data.max_bad"
         )
+
+
+def is_file(path: Path) -> bool:
+    """Whether the path is a file; one that cannot exist, as it is too long or holds a NUL, is none."""
+    return os.path.isfile(path) if "\0" not in str(path) else False
+
+
+def is_folder(path: Path) -> bool:
+    return os.path.isdir(path) if "\0" not in str(path) else False
+
+
+def check_names(names: Iterable[str], where: str) -> None:
+    """Refuse names that are not UTF-8: tables and pages could not hold them."""
+    for name in names:
+        if not name.isascii():
+            try:
+                name.encode()
+            except UnicodeEncodeError:
+                raise UserError(f"{where}: the name {name!a} is not UTF-8; rename it") from None

@@ -1,13 +1,18 @@
 """A Hugging Face data set saved on disk (`save_to_disk`): one data set, or a dictionary of splits. Needs unskew[datasets]."""
 
+import functools
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from PIL import Image
 
 from unskew.core.errors import UserError
+from unskew.core.failures import refusing
 from unskew.data.dataset import DataSet
+from unskew.data.readers.opening import opened, shrunk
 from unskew.data.reading import DataConfig
 
 _SPLITS = {"train": "train", "validation": "val", "valid": "val", "val": "val", "test": "test"}
@@ -22,7 +27,12 @@ def from_saved(path: Path, cfg: DataConfig) -> DataSet:
         import datasets
     except ImportError:
         raise UserError(f"{path} is a saved Hugging Face data set; install unskew[datasets] to read it") from None
-    loaded = datasets.load_from_disk(str(path))
+    with refusing(f"{path} is a damaged Hugging Face data set; save it again"):
+        datasets.disable_progress_bars()
+        return _from_loaded(datasets, datasets.load_from_disk(str(path)), path, cfg)
+
+
+def _from_loaded(datasets: Any, loaded: Any, path: Path, cfg: DataConfig) -> DataSet:
     if isinstance(loaded, datasets.DatasetDict):
         unknown = [s for s in loaded if s not in _SPLITS]
         if unknown:
@@ -30,6 +40,8 @@ def from_saved(path: Path, cfg: DataConfig) -> DataSet:
         parts: list[tuple[str, Any]] = [(_SPLITS[s], d) for s, d in loaded.items()]  # validation and val may both be there
     else:
         parts = [("", loaded)]
+    if not sum(len(part) for _, part in parts):
+        raise UserError(f"{path}: the data set has no rows")
     first = parts[0][1]
     image = next((n for n, f in first.features.items() if isinstance(f, datasets.Image)), None)
     vector = next((n for n in ("x", "features") if n in first.column_names), None)
@@ -47,9 +59,13 @@ def from_saved(path: Path, cfg: DataConfig) -> DataSet:
         frames.append(frame.with_columns(pl.lit(split).alias("split")) if split else frame)
     columns = pl.concat(frames)
     if image is None:
-        x = np.concatenate([np.asarray(part.with_format("numpy")[column]) for _, part in parts])
-        return _vectors(x, columns, path, cfg)
-    rows = [(part, k) for _, part in parts for k in range(len(part))]
+        vectors = [row for _, part in parts for row in part.with_format("numpy")[column]]
+        shapes = {np.shape(row) for row in vectors}
+        if len(shapes) > 1:
+            raise UserError(f"{path}: {column!r} has rows of different shapes, such as {sorted(map(str, shapes))[:3]}")
+        return _vectors(np.stack([np.asarray(row) for row in vectors]), columns, path, cfg)
+    raw = [part.cast_column(column, datasets.Image(decode=False)) for _, part in parts]
+    rows = [(part, k) for part in raw for k in range(len(part))]
     return _pictures(rows, column or "", columns, path, cfg)
 
 
@@ -63,5 +79,15 @@ def _vectors(x: Any, columns: pl.DataFrame, path: Path, cfg: DataConfig) -> Data
 def _pictures(rows: list[tuple[Any, int]], column: str, columns: pl.DataFrame, path: Path, cfg: DataConfig) -> DataSet:
     from unskew.data.readers.torch import from_rows, stack_pictures
 
-    x, readable = stack_pictures((part[k][column] for part, k in rows), len(rows), cfg, str(path))
+    def picture(stored: Any) -> Image.Image:
+        """One stored image, decoded: its bytes, or the file that it names."""
+        if not isinstance(stored, dict) or not (stored.get("bytes") or stored.get("path")):
+            raise ValueError("there is no image")
+        with opened(io.BytesIO(stored["bytes"]) if stored.get("bytes") else stored["path"], cfg.max_pixels) as image:
+            small = shrunk(image, cfg.size) if cfg.size else image
+            small.load()
+            return small.copy()
+
+    pictures = (functools.partial(picture, part[k][column]) for part, k in rows)
+    x, readable = stack_pictures(pictures, len(rows), cfg, str(path))
     return from_rows(x, columns, path.name, str(path), cfg, readable)

@@ -15,7 +15,7 @@ from unskew.core import progress
 from unskew.data.dataset import DataSet, Inputs, Memory
 from unskew.data.duplicates import of_files
 from unskew.data.hide import hiding
-from unskew.data.readers.files import Files, choose_side, read_all, too_many_bad
+from unskew.data.readers.files import Files, check_names, choose_side, read_all, too_many_bad
 from unskew.data.reading import DataConfig
 from unskew.data.splitting import settle
 
@@ -75,10 +75,11 @@ def image_set(
 ) -> DataSet:
     """A data set of image files. `paths` are relative to `root`, one per row; `source` is what the user named, if not `root`."""
     full = tuple(os.path.join(root, p) for p in paths)
-    side, broken = choose_side(full, cfg.size)
+    check_names((*paths, *classes), source or str(root))
+    side, broken = choose_side(full, cfg.size, most=cfg.max_pixels)
     too_many_bad(broken, full, len(full), cfg.max_bad)
     hidden = hiding(pl.DataFrame() if columns is None else columns, cfg, source or str(root), root)
-    files = Files(full, side, hidden)
+    files = Files(full, side, hidden, max_pixels=cfg.max_pixels)
     gigabytes = len(full) * 3 * side[0] * side[1] / 1e9
     inputs: Inputs = files
     if cfg.mode == "memory" or (cfg.mode == "auto" and gigabytes <= cfg.memory):
@@ -91,7 +92,7 @@ def image_set(
     bias = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias
     seen = b"".join(os.fsencode(name) + b"\0" + glimpse(path) for path, name in zip(full, paths, strict=True))
     settled = settle(
-        y, split, cfg, source or str(root), columns=columns, paths=paths, twins=lambda: of_files(full, seen)
+        y, split, cfg, source or str(root), columns=columns, paths=paths, twins=lambda: of_files(full, seen, most=cfg.max_pixels)
     )  # fmt: skip
     covered = b"" if hidden is None else repr((hidden.how, hidden.radius, hidden.covers)).encode("utf-8", "surrogateescape")
     fingerprint, former = fingerprints(

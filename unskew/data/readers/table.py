@@ -5,9 +5,11 @@ from pathlib import Path
 import polars as pl
 
 from unskew.core.errors import UserError
+from unskew.core.tables import read_csv, read_ndjson, read_parquet
 from unskew.data.dataset import DataSet, NoInputs
 from unskew.data.readers import columns as _columns
 from unskew.data.readers.clips import clip_set
+from unskew.data.readers.files import is_file, is_folder
 from unskew.data.readers.images import as_built, image_set
 from unskew.data.reading import DataConfig
 from unskew.data.splitting import settle
@@ -47,10 +49,10 @@ def from_rows_of_files(frame: pl.DataFrame, root: Path, where: str, source: str,
     bias, values = _columns.biases(frame, cfg.bias, where)
     split, splits = _columns.splits(frame, cfg, where)
     files = [str(p) if p is not None else "" for p in frame[name].to_list()]
-    absent = [k for k, p in enumerate(files) if not p or not ((root / p).is_file() or (cfg.frames and (root / p).is_dir()))]
+    absent = [k for k, p in enumerate(files) if not p or not (is_file(root / p) or (cfg.frames and is_folder(root / p)))]
     if absent:
         raise UserError(
-            f"{where}: {len(absent)} of {len(files)} paths do not exist; the first is {files[absent[0]]!r} in row "
+            f"{where}: {len(absent)} of {len(files)} paths do not exist; the first is {files[absent[0]][:200]!r} in row "
             f"{absent[0] + 1}; paths are relative to {'the folder of the table' if source else 'the current folder'}"
         )
     build = clip_set if cfg.frames else image_set
@@ -60,11 +62,7 @@ def from_rows_of_files(frame: pl.DataFrame, root: Path, where: str, source: str,
 
 
 def read_frame(path: Path) -> pl.DataFrame:
-    try:
-        if path.suffix.lower() == ".parquet":
-            return pl.read_parquet(path)
-        if path.suffix.lower() in (".jsonl", ".ndjson"):
-            return pl.read_ndjson(path, infer_schema_length=None)
-        return pl.read_csv(path, separator="\t" if path.suffix.lower() == ".tsv" else ",", infer_schema_length=None)
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read as a table: {error}") from None
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        return read_parquet(path)[0]
+    return read_ndjson(path) if ending in (".jsonl", ".ndjson") else read_csv(path, "\t" if ending == ".tsv" else ",")

@@ -1,6 +1,6 @@
 """Any torch Dataset of (x, y), (x, y, bias) or dicts, or a mapping from splits to such data sets, read into memory once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from unskew.data.dataset import DataSet, Memory
 from unskew.data.duplicates import of_pixels
 from unskew.data.readers import columns as _columns
 from unskew.data.readers.arrays import as_inputs
-from unskew.data.readers.files import to_rgb
+from unskew.data.readers.files import to_rgb, too_many_bad
+from unskew.data.readers.opening import FAILURES, upright
 from unskew.data.reading import DataConfig
 from unskew.data.splitting import settle
 
@@ -70,7 +71,10 @@ def from_rows(
         bias_names=tuple(bias_names),
         bias_values=values,
         columns=frame,
-        **settled.fields(),
+        unreadable=() if readable is None else tuple((k, "cannot be decoded") for k in (~readable).nonzero().flatten().tolist()),
+        **settled.fields(
+            *([] if readable is None else [f"{int((~readable).sum())} images could not be decoded and are left out"])
+        ),
     )
 
 
@@ -102,17 +106,29 @@ def stack(xs: list[Any], cfg: DataConfig, where: str) -> tuple[Tensor, Tensor | 
     return as_inputs(np.stack([np.asarray(x) for x in xs]), f"{where}: inputs"), None
 
 
-def stack_pictures(pictures: Iterable[Image.Image], n: int, cfg: DataConfig, where: str) -> tuple[Tensor, Tensor | None]:
-    """PIL images as one uint8 tensor, all of the first one's size unless `data.size` is set."""
+def stack_pictures(
+    pictures: Iterable[Image.Image | Callable[[], Image.Image]], n: int, cfg: DataConfig, where: str
+) -> tuple[Tensor, Tensor | None]:
+    """PIL images, or functions that open them, as one uint8 tensor, all of the first one's size unless `data.size` is set.
+
+    The second value says which could be decoded; None if all could.
+    """
     x: Tensor | None = None
+    broken: dict[int, str] = {}
     for k, picture in enumerate(pictures):
-        image = to_rgb(ImageOps.exif_transpose(picture))
-        if x is None:
-            side = (cfg.size, cfg.size) if cfg.size else (image.height, image.width)
-            x = torch.zeros(n, 3, *side, dtype=torch.uint8)
-        if (image.height, image.width) != side:
-            image = ImageOps.fit(image, (side[1], side[0]), Image.Resampling.BILINEAR)
-        x[k] = torch.from_numpy(np.array(image)).permute(2, 0, 1)
+        try:
+            image = to_rgb(upright(picture() if callable(picture) else picture))
+            if x is None:
+                side = (cfg.size, cfg.size) if cfg.size else (image.height, image.width)
+                x = torch.zeros(n, 3, *side, dtype=torch.uint8)
+            if (image.height, image.width) != side:
+                image = ImageOps.fit(image, (side[1], side[0]), Image.Resampling.BILINEAR)
+            x[k] = torch.from_numpy(np.array(image)).permute(2, 0, 1)
+        except FAILURES as error:
+            broken[k] = " ".join(str(error).split()) or type(error).__name__
+    too_many_bad(broken, [f"row {k} of {where}" for k in range(n)], n, cfg.max_bad)
     if x is None:
         raise UserError(f"{where}: no rows")
-    return x, None
+    readable = torch.ones(n, dtype=torch.bool)
+    readable[list(broken)] = False
+    return x, readable if broken else None
