@@ -4,7 +4,7 @@ SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(SCRIPTS)
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test test-timm check wheel-test bench docs clean
+.PHONY: install demo test test-timm check wheel-test bench results docs clean
 
 # Versions are the tested ones: constraints.txt. torch is installed first, so that a CPU build given by name is taken.
 $(STAMP): pyproject.toml constraints.txt
@@ -55,6 +55,10 @@ ifeq ($(NAME),)
 else
 	$(BIN)/python benchmarks/$(NAME).py $(WORDS)
 endif
+
+# Pages of docs/results from the committed results files; the runs themselves are not repeated.
+results: $(STAMP)
+	$(BIN)/python -m docs.results_pages
 
 docs: $(STAMP)
 	$(BIN)/python -m docs.generate

@@ -14,7 +14,9 @@ from unskew.core.settings import without
 from unskew.core.version import VERSION
 from unskew.pages.html import environment, style
 from unskew.records import BenchReport, Row
-from unskew.suites.reader import COST, Suite, Task, is_number, read_result, shown
+from unskew.suites.figures import COST, is_number, shown
+from unskew.suites.reader import Suite, Task, read_result
+from unskew.suites.tuning import chosen_runs
 
 SCHEMA = {
     "data": pl.String, "at": pl.String, "method": pl.String, "figure": pl.String, "runs": pl.Int64, "mean": pl.Float64,
@@ -49,7 +51,10 @@ def report(
         versions=next((r["versions"] for r in results.values()), {}),
         seconds=sum(r["seconds"] for r in results.values()),
         resumed=sorted(name for name, r in results.items() if r.get("resumed")),
-        notes=[f"{t.id}: {note}" for t in runs if t.id in results for note in results[t.id].get("notes", ())],
+        notes=[
+            *choices(runs, results),
+            *(f"{t.id}: {note}" for t in runs if t.id in results for note in results[t.id].get("notes", ())),
+        ],
         table=[Row(**row) for row in frame.to_dicts()],
         page=out / "report.html",
         failed=failed,
@@ -72,12 +77,13 @@ def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]],
     for task in tasks:
         if not task.shared:
             groups.setdefault((task.data, task.at, task.name), []).append(task)
+    groups = {key: chosen_runs(group, scores(results))[0] for key, group in groups.items()}
     costs = {key: [c for t in group if (c := _cost(t, results)) is not None] for key, group in groups.items()}
     seconds = {key: _mean(values) for key, values in costs.items()}
     rows = []
     for (data, at, name), group in groups.items():
         base = seconds.get((data, at, str(suite.table.get("baseline", "erm"))), math.nan)
-        for figure, published_name in suite.table["columns"].items():
+        for figure, published_name in suite.columns(data).items():
             if figure == COST:
                 values = [cost / base for cost in costs[(data, at, name)] if not math.isnan(base)]
             else:
@@ -93,6 +99,21 @@ def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]],
                 }
             )  # fmt: skip
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
+
+
+def scores(results: dict[str, dict[str, Any]]) -> dict[str, float | None]:
+    """What the candidates of a grid are chosen by."""
+    return {name: result.get("score") for name, result in results.items()}
+
+
+def choices(tasks: list[Task], results: dict[str, dict[str, Any]]) -> list[str]:
+    """The candidates chosen from grids, in words."""
+    groups: dict[tuple[str, str, str], list[Task]] = {}
+    for task in tasks:
+        if task.tried:
+            groups.setdefault((task.data, task.at, task.name), []).append(task)
+    found = {place: chosen_runs(group, scores(results))[1] for place, group in groups.items()}
+    return [f"{' '.join(filter(None, place[:2]))} {words}" for place, words in found.items() if words]
 
 
 def _cost(task: Task, results: dict[str, dict[str, Any]]) -> float | None:

@@ -1,5 +1,6 @@
 """The runs of a suite at a scale, each with its settings, all checked down to the last key before anything starts."""
 
+import dataclasses
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +15,9 @@ from unskew.data.sources import pieces
 from unskew.evaluation._contract import questions
 from unskew.features import spec
 from unskew.measure.bias_dependency import check_rates
-from unskew.suites.reader import Suite, Task, argument
+from unskew.suites.figures import argument
+from unskew.suites.reader import Suite, Task
+from unskew.suites.tuning import candidates, label
 from unskew.training.settings import check_training, repair_settings
 
 
@@ -135,8 +138,20 @@ def _runs(
             )  # fmt: skip
             if kind == "shared":
                 paths[name] = tag
-            tasks.append(task)
+            tasks += _tuned(task, own.get("grid", {}), str(suite.table.get("choose", "")), chosen.get("grid") is False, extra)
     return tasks
+
+
+def _tuned(task: Task, grid: dict[str, Any], choose: str, first: bool, extra: dict[str, str]) -> list[Task]:
+    """The run itself, or one for every candidate of its grid; a setting of the command line is not tuned."""
+    tried = [{k: v for k, v in one.items() if k not in extra} for one in candidates(grid, first)]
+    every = {label(one): one for one in tried}
+    if len(every) == 1:
+        return [dataclasses.replace(task, settings=task.settings | tried[0])]
+    return [
+        dataclasses.replace(task, id=f"{task.id}-{name}", settings=task.settings | one, tried=one, choose=choose)
+        for name, one in every.items()
+    ]
 
 
 def _layers(suite: Suite, scale: str, data: str, kind: str, name: str) -> list[tuple[dict[str, str], tuple[str, ...]]]:

@@ -11,13 +11,17 @@ import threading
 import time
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from unskew.core.errors import UserError
 from unskew.core.files import write_json
 from unskew.core.version import VERSION
 from unskew.records import Dependency, Evaluation, Run, Table
-from unskew.suites.reader import COST, STAGES, argument, read_json, read_result
+from unskew.suites.figures import COST, STAGES, argument
+from unskew.suites.reader import read_json, read_result
+
+if TYPE_CHECKING:
+    from unskew.training.selection import Rule
 
 TABLES = ("weights", "kept", "scores", "clean", "balanced")  # of a run's repairs, beside it as RUN-weights; the last stage first
 
@@ -62,6 +66,7 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
             judged = _read_from(evaluate(outcome, split=task["split"], **questions), task.get("read_from", ""))
             record["figures"] = {name: _figure(judged, outcome, name) for name in figures}
             record["notes"] = _notes(judged, figures)
+            record["score"] = _score(outcome, task.get("choose", ""))
         else:
             record["figures"] = {name: float(outcome.json()[name]) for name in figures}
     return record
@@ -74,15 +79,19 @@ def _check_data(task: dict[str, Any], settings: dict[str, str], columns: list[st
     from unskew.data.reading import DataConfig
     from unskew.data.sources import load
     from unskew.evaluation._contract import questions
+    from unskew.training.selection import check
 
     answers = {key for question in questions() for key in question.keys}
     splits = {task["split"], *(c.partition(".")[0] for c in columns if "." in c)} - {"test", *answers, *STAGES}
     asked = [q for q in questions() if q.wanted(task["judging"])]
-    if task["shared"] or task["method"] == "dependency" or not (splits or asked):
+    choose = task.get("choose", "")
+    if task["shared"] or task["method"] == "dependency" or not (splits or asked or choose):
         return
     data = load(task["source"], config.build(DataConfig, Settings.of(settings)["data"], "data."))
     for split in splits:
         data.rows(split)
+    if choose:
+        check(choose, data)
     if task["judging"].get("on"):
         return  # another source is judged
     for question in asked:
@@ -148,6 +157,19 @@ def _figure(judged: Evaluation, run: Run, name: str) -> float | None:
             return None  # this row did not ask
         return evaluate(run, split=part).figure(key)
     return judged.figure(name)
+
+
+def _score(run: Run, rule: str) -> float | None:
+    """What a candidate of a grid is chosen by, from the validation split; None without a grid."""
+    if not rule:
+        return None
+    from unskew.training.finished import open_run
+    from unskew.training.predict import predict
+    from unskew.training.selection import score
+
+    method, data = open_run(run)
+    index, logits = predict(method, data, data.rows("val"))
+    return score(cast("Rule", rule), logits, data, index)
 
 
 def _repair_figure(run: Run, name: str) -> float | None:
