@@ -10,8 +10,8 @@ from unskew.core import registry
 from unskew.core.errors import UserError
 from unskew.core.settings import Settings
 from unskew.data import load
-from unskew.suites.plan import plan
 from unskew.suites.figures import is_number, shown
+from unskew.suites.plan import plan
 from unskew.suites.reader import read
 from unskew.suites.recipe import recipe
 from unskew.training.make import make_method

@@ -52,7 +52,9 @@ def check(rule: Rule, data: DataSet) -> None:
         aligned, conflicting = pairs.of_rows(data.y[rows], data.bias[rows])
         if not bool(aligned.any()) or not bool(conflicting.any()):
             missing = "aligned" if not bool(aligned.any()) else "conflicting"
-            raise UserError(f"select.rule=oracle needs aligned and conflicting rows in val; {data.name} has no {missing} ones there")
+            raise UserError(
+                f"select.rule=oracle needs aligned and conflicting rows in val; {data.name} has no {missing} ones there"
+            )
     if data.multi_label and rule not in ("last", "val-accuracy", "val-loss", "val-f1"):
         raise UserError(f"select.rule={rule} needs one class per row; use last, val-accuracy, val-loss or val-f1")
 
