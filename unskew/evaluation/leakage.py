@@ -149,6 +149,7 @@ class Record:
     dataset_at_f1: float  # from labels wrong as often as the model
     amplification: float
     f1: float
+    average_precision: float  # mean over labels, or over classes by their probabilities
     intervals: dict[str, list[float]]
     note: str
     chance: float
@@ -282,7 +283,7 @@ def _one_column(
     fields = {f.name: getattr(leak, f.name) for f in dataclasses.fields(leak)}
     fields["intervals"] = leak.intervals | {"dataset": [plain.low, plain.high]}
     return Record(
-        **fields, bias=data.bias_names[k], dataset=plain.value, chance=plain.chance, n=plain.n,
+        **fields, average_precision=precision(mine, y, seed), bias=data.bias_names[k], dataset=plain.value, chance=plain.chance, n=plain.n,
         missing=int((attribute < 0).sum()), alpha=options.alpha or None, reached=reached, rows=len(kept),
         protocol=(options.attack or Attack()).protocol, fit_on=options.fit_on, attacker=plain.attacker,
         randomisation=randomised, rba=calibrated,
@@ -354,6 +355,13 @@ def _calibrated(
         quality=quality(calibrated.scores, y, seed),
         told=Told.of(more),
     )
+
+
+def precision(logits: Tensor, y: Tensor, seed: int) -> float:
+    """Mean average precision: over labels, or over classes, each against the rest, by the softmax."""
+    if y.ndim == 1:
+        y, logits = torch.nn.functional.one_hot(y, logits.shape[1]), logits.log_softmax(1)
+    return label_sets(logits, y, seed=seed, draws=0).average_precision
 
 
 def quality(logits: Tensor, y: Tensor, seed: int) -> Quality:

@@ -112,12 +112,18 @@ def _runs(
     paths: dict[str, str] = {}
     used = {n: e for n, e in suite.part("method").items() if not methods or n in methods}
     tables = [extra, *(table for n in used for table, _ in _layers(suite, scale, data, "method", n))]
-    asked = " ".join(v for table in tables for v in table.values())
+    asked = " ".join(
+        [*(v for table in tables for v in table.values()), *(f"{{shared.{e.get('judge', '')}}}" for e in used.values())]
+    )
     for kind, entries in (("shared", suite.part("shared")), ("method", used)):
         for name, own in entries.items():
             if kind == "shared" and f"{{shared.{name}}}" not in asked:
                 continue
             settings = {k: v for table, _ in _layers(suite, scale, data, kind, name) for k, v in table.items()} | extra
+            judge = str(own.get("judge", ""))
+            if judge:
+                _check_judge(suite, name, own)
+                settings = {"judge": f"{{shared.{judge}}}"}
             for named in re.findall(r"\{shared\.([^}]*)\}", " ".join(settings.values())):
                 where_named = (f"[{kind}.{name}", f"{{shared.{named}}}")
                 if named not in suite.part("shared"):
@@ -134,12 +140,18 @@ def _runs(
                 method=str(own.get("method", name)), model=str(own.get("model", entry.get("model", ""))),
                 settings={k: v if "{shared." in v else _filled(suite, v, values, name) for k, v in settings.items()},
                 needs=needs, shared=kind == "shared", judging=judging, split=suite.table.get("split", "test"),
-                read_from=own.get("read_from", ""), force=bool(suite.table.get("force", False)),
+                read_from=own.get("read_from", ""), judge=judge, force=bool(suite.table.get("force", False)),
             )  # fmt: skip
             if kind == "shared":
                 paths[name] = tag
             tasks += _tuned(task, own.get("grid", {}), str(suite.table.get("choose", "")), chosen.get("grid") is False, extra)
     return tasks
+
+
+def _check_judge(suite: Suite, name: str, own: dict[str, Any]) -> None:
+    for key in ("method", "model", "settings", "grid", "scale"):
+        if key in own:
+            raise suite.wrong(f"[method.{name}] judges a shared run and trains nothing: leave out {key}", f"[method.{name}", key)
 
 
 def _tuned(task: Task, grid: dict[str, Any], choose: str, first: bool, extra: dict[str, str]) -> list[Task]:
@@ -195,7 +207,9 @@ def _check(suite: Suite, scale: str, tasks: list[Task], extra: dict[str, str]) -
     """Check the names, settings and budget of every task; data sets are not made."""
     done = set()
     for task in tasks:
-        if task.model and not {"train.epochs", "train.steps"} & set(task.settings):  # the default training has a budget
+        if (
+            task.model and not task.judge and not {"train.epochs", "train.steps"} & set(task.settings)
+        ):  # the default training has a budget
             raise suite.wrong(f"{task.id} has no budget: give train.epochs or train.steps", f".{task.name}]")
         key = (task.source, task.method, task.model, tuple(sorted(task.settings.items())), str(task.judging))
         if key in done:
@@ -253,6 +267,8 @@ def check_on_disk(tasks: list[Task]) -> None:
 
 def _check_run(task: Task) -> None:
     """Check the method, the network and their settings."""
+    if task.judge:
+        return  # the shared run is checked
     name, settings = task.method, {k: v for k, v in task.settings.items() if "{shared." not in v}
     if name == "dependency":
         if not settings.get("phi"):

@@ -23,6 +23,7 @@ at = { "0.99" = "|M|/|D|=99%" }            # values of {at} = their name in the 
 [method.NAME]                              # method (NAME if not given), settings, published, model; method = "dependency" is that
                                            # command, with phi and rates among its settings, and columns name figures of its JSON
 evaluate = { noise = [1.0] }               # for this row; overrides the suite's and the scale's
+judge = "base"                             # train nothing, and judge the run of [shared.base]: no method and no settings
 grid = { optim.lr = [0.01, 0.02] }         # a run for every combination; the row reports the one chosen
 read_from = "leakage.randomisation.0"      # report the figures of this part of the answer, not the plain ones
 """
@@ -52,7 +53,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "title": (str,), "force": (bool,), "published": (str,), "seeds": (int,), "columns": (dict,), "baseline": (str,), "settings": (dict,),
     "scale": (dict,), "data": (dict,), "shared": (dict,), "method": (dict,), "split": (str,), "leakage": (bool,),
     "evaluate": (dict,), "vars": (dict,), "only": (list,), "source": (str,), "at": (dict,), "model": (str,), "published_at": (str,),
-    "read_from": (str,), "choose": (str,), "grid": (dict, bool),
+    "read_from": (str,), "choose": (str,), "grid": (dict, bool), "judge": (str,),
 }  # fmt: skip
 WORDS = {str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list", bool: "true or false"}
 KEYS = ("method", "dataset", "bias_setting", "metric", "mean")  # required columns of a published table; std is optional
@@ -60,7 +61,7 @@ PARTS = {
     "scale": {"seeds", "settings", "vars", "only", "evaluate", "grid"},
     "data": {"source", "model", "settings", "published", "at", "scale", "columns"},
     "shared": {"method", "model", "settings", "scale"},
-    "method": {"method", "model", "settings", "published", "published_at", "scale", "evaluate", "read_from", "grid"},
+    "method": {"method", "model", "settings", "published", "published_at", "scale", "evaluate", "read_from", "grid", "judge"},
 }
 
 
@@ -84,6 +85,7 @@ class Task:
     read_from: str = ""  # the part of evaluate's answer whose figures are reported
     force: bool = False  # use the tables of repairs that the guards refuse
     tried: dict[str, str] = dataclasses.field(default_factory=dict)  # of a grid: the values of this candidate
+    judge: str = ""  # trains nothing and judges this shared run
     choose: str = ""  # of a grid: how the candidate that is reported is chosen
 
     def json(self) -> dict[str, Any]:

@@ -31,6 +31,8 @@ def recipe(text: str, seed: int = 0) -> Recipe:
     if len([t for t in tasks if not t.shared]) != 1:
         raise UserError(f"recipe {text!r} does not name a single run of {suite.name}")
     task = next(t for t in tasks if not t.shared)
+    if task.judge:
+        raise UserError(f"recipe {text!r} trains nothing: it judges the run of [shared.{task.judge}]")
     if task.method == "dependency":
         raise UserError(
             f"recipe {text!r} is a dependency, not a training; run it with unskew bench {suite.name} --only {task.name}"

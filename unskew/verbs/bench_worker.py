@@ -40,6 +40,9 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
     if task["method"] == "dependency":
         outcome: Dependency | Run = _dependency(task["source"], settings, asked)
         folder, parts = place, list(place.glob("*/done.json"))
+    elif task.get("judge"):
+        outcome = Run(Path(settings["judge"]))
+        folder, parts = outcome.path, [outcome.path / "done.json"]
     else:
         from unskew.verbs.train import train
 
@@ -49,6 +52,8 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
     # For an interrupted run, this clock covers only the last part, and its trainings know only their own time, not the time
     # between them. Such a run is marked as resumed and left out of the costs.
     seconds = max(time.perf_counter() - started, sum(o["seconds"] for o in outcomes))
+    if task.get("judge"):
+        seconds, outcomes = 0.0, []  # the shared run, which its cost includes, has spent them
     record: dict[str, Any] = {**task, "run": str(folder), "seconds": seconds, "steps": sum(o["steps"] for o in outcomes)}
     record |= {
         "resumed": resumed,
