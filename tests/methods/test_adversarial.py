@@ -1,6 +1,7 @@
 """Adversarial removal: a whole step by hand, its warm-up, its mask, and weights of several labels."""
 
 import copy
+import itertools
 
 import numpy as np
 import pytest
@@ -154,7 +155,7 @@ def test_the_stage_of_the_head_moves_the_head_and_the_critic_and_ends_when_the_l
     while method.stage == "head":
         losses.append(float(sgd_step(method, batch, lr=0.05)["task"]))
     assert losses[-1] > 0.99 * losses[-2]
-    assert all(b <= 0.99 * a for a, b in zip(losses[:-2], losses[1:-1], strict=True))
+    assert all(b <= 0.99 * a for a, b in itertools.pairwise(losses[:-1]))
     assert 2 < len(losses) < 50
     sgd_step(method, batch)
     assert moved(body, method.model.blocks.parameters())  # then everything learns
@@ -213,7 +214,7 @@ def test_frozen_parts_stay_as_they_are(tmp_path):
     found = trained_method(run)
     for (name, a), b in zip(fresh.model.named_parameters(), found.model.parameters(), strict=True):
         assert torch.equal(a, b) == name.startswith("blocks.")
-    with pytest.raises(UserError, match="train.freeze=modle: the method has no such part"):
+    with pytest.raises(UserError, match=r"train\.freeze=modle: the method has no such part"):
         package.train("toy:rows=300", model="mlp", out=tmp_path / "w", settings={"train.freeze": "modle"})
     with pytest.raises(UserError, match="leaves nothing to learn in main"):
         package.train("toy:rows=300", model="mlp", out=tmp_path / "w", settings={"train.freeze": "model", "train.steps": "2"})

@@ -137,7 +137,7 @@ def _runs(
             task = Task(
                 id=tag, data=data, at=at, name=name, seed=seed,
                 source=_filled(suite, entry.get("source", ""), values, data),
-                method=str(own.get("method", name)), model=str(own.get("model", entry.get("model", ""))),
+                method=str(own.get("method", name)), model=_filled(suite, str(own.get("model", values["model"])), values, name),
                 settings={k: v if "{shared." in v else _filled(suite, v, values, name) for k, v in settings.items()},
                 needs=needs, shared=kind == "shared", judging=judging, split=suite.table.get("split", "test"),
                 read_from=own.get("read_from", ""), judge=judge, force=bool(suite.table.get("force", False)),
