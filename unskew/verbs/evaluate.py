@@ -20,7 +20,7 @@ from unskew.methods._contract import Method
 from unskew.pages.verdict import judge_groups
 from unskew.records import Evaluation, Run, Table, TrainGroups
 from unskew.training.finished import other_data, own_data, trained_method
-from unskew.training.judge import bias_rates, judge, label_figures, predicted_counts, true_counts
+from unskew.training.judge import bias_rates, confusion_matrix, judge, label_figures, predicted_counts, true_counts
 from unskew.training.predict import predict
 from unskew.training.trained import train_logits
 
@@ -144,7 +144,8 @@ def _evaluation(
     return Evaluation(
         run=str(run.path), split=split, on=data.source or data.name, selection=run.outcome["selection"],
         labels=run.config["labels"], aligned_rule=rule, aligned_in_words=data.aligned_in_words(), groups=groups, verdict=said,
-        predicted=dict(zip(data.classes, predicted, strict=True)), train=train, rates_by_bias=bias_rates(logits, data, index),
+        predicted=dict(zip(data.classes, predicted, strict=True)), confusion=confusion_matrix(logits, data, index), train=train,
+        rates_by_bias=bias_rates(logits, data, index),
         by_bias=by_bias, label_figures=label_figures(logits, data, index), answers=plain(answers), predictions=table, data=data,
         rows=index,
     )  # fmt: skip
