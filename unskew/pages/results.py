@@ -149,7 +149,7 @@ def _table(suite: Suite, rows: pl.DataFrame, data: str, at: str) -> list[str]:
     """Methods down; every figure with the published one beside it, where the suite has one."""
     cells = rows.to_dicts()
     figures = list(dict.fromkeys(r["figure"] for r in cells))
-    named = suite.part("data")[data].get("at", {}).get(at, "")
+    named = suite.part("data").get(data, {}).get("at", {}).get(at, "")
     compared = [f for f in figures if any(r["figure"] == f and r["published_mean"] is not None for r in cells)]
     heads = ["method", "seeds", *(h for f in figures for h in ([f, "published"] if f in compared else [f])), "cost"]
     lines = [f"## {' '.join(filter(None, (data, at)))}" + (f" ({named})" if named and named != at else ""), ""]

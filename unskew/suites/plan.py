@@ -263,6 +263,27 @@ def check_on_disk(tasks: list[Task]) -> None:
             built_in = sets.load(name)
             if built_in.listing is not None:
                 built_in.listing(config.build(built_in.config, config.words(list(pieces(settings)))))
+    pairs = {(t.source, t.judging["on"]) for t in tasks if t.judging.get("on") and t.judging.get("shared_classes")}
+    for source, other in sorted(pairs):
+        check_shared(source, other)
+
+
+def check_shared(source: str, other: str) -> None:
+    """Refuse to train for a judgement that cannot be made: the two sources must have classes of the same name."""
+    known = [set(_classes(name)) for name in (source, other)]
+    if all(known) and len(known[0] & known[1]) < 2:
+        names = " and ".join(", ".join(sorted(k)[:4]) for k in known)
+        raise UserError(f"{source} and {other} share {len(known[0] & known[1])} classes by name ({names}); at least 2 are needed")
+
+
+def _classes(source: str) -> tuple[str, ...]:
+    """The classes of a real set in its official layout; empty for other sources, which their runs check."""
+    name, _, settings = source.partition(":")
+    if name.replace("_", "-") not in registry.names("data") or sets.load(name).listing is None:
+        return ()
+    listing = sets.load(name).listing
+    assert listing is not None
+    return tuple(listing(config.build(sets.load(name).config, config.words(list(pieces(settings))))).classes)
 
 
 def _check_run(task: Task) -> None:

@@ -7,6 +7,7 @@ columns = { aligned = "major acc %" }      # a figure of evaluate's JSON = its n
                                            # `cost`: ratio of seconds; `repair.bias_after`: of the repair's JSON beside the run;
                                            # `kept.clean_aligned`: training rows left, by true or wrong label and by their bias
 baseline = "erm"                           # costs are ratios to the cost of this method
+average = "Average"                        # add rows of the mean over data sets, under this name in the published table
 split = "test"                             # the split to judge
 choose = "val-loss"                        # how a candidate of a grid is chosen: the lowest loss on the validation split, or
                                            # oracle: the highest (aligned + conflicting) / 2 there
@@ -46,14 +47,14 @@ from unskew.suites.tuning import check_grids
 
 HERE = Path(__file__).parent
 TOP = {
-    *("title", "force", "published", "seeds", "columns", "baseline", "split", "leakage", "evaluate", "choose"),
+    *("title", "force", "published", "seeds", "columns", "baseline", "split", "leakage", "evaluate", "choose", "average"),
     *("settings", "scale", "data", "shared", "method"),
 }
 TYPES: dict[str, tuple[type, ...]] = {
     "title": (str,), "force": (bool,), "published": (str,), "seeds": (int,), "columns": (dict,), "baseline": (str,), "settings": (dict,),
     "scale": (dict,), "data": (dict,), "shared": (dict,), "method": (dict,), "split": (str,), "leakage": (bool,),
     "evaluate": (dict,), "vars": (dict,), "only": (list,), "source": (str,), "at": (dict,), "model": (str,), "published_at": (str,),
-    "read_from": (str,), "choose": (str,), "grid": (dict, bool), "judge": (str,),
+    "read_from": (str,), "choose": (str,), "grid": (dict, bool), "judge": (str,), "average": (str,),
 }  # fmt: skip
 WORDS = {str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list", bool: "true or false"}
 KEYS = ("method", "dataset", "bias_setting", "metric", "mean")  # required columns of a published table; std is optional
@@ -292,12 +293,18 @@ def _check_words(suite: Suite) -> None:
 def _check_columns(suite: Suite) -> None:
     """Every column must be a figure of evaluate or of a repair. Its runs check whether a data set has the split that it names."""
     if any(entry.get("method", name) == "dependency" for name, entry in suite.part("method").items()):
-        return  # its columns are figures of another command's JSON
+        return _check_dependency(suite)  # its columns are figures of another command's JSON
     tables = (suite.table, *suite.part("scale").values(), *suite.part("method").values())
     given = {key: value for table in tables for key, value in table.get("evaluate", {}).items() if value}
     given |= {"leakage": True} if suite.table.get("leakage") else {}
     for name in suite.every_column():
         _check_column(suite, name, given)
+
+
+def _check_dependency(suite: Suite) -> None:
+    for name in suite.every_column():
+        if name not in ("beta", COST) and re.fullmatch(r"(random|repaired)@[0-9.]+", name) is None:
+            raise suite.wrong(f"column {name!r} is not a figure of dependency: use beta, random@RATE or repaired@RATE", "columns")
 
 
 def _check_column(suite: Suite, name: str, given: dict[str, Any]) -> None:

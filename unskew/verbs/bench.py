@@ -26,6 +26,7 @@ from unskew.records import BenchReport
 from unskew.suites.figures import COST
 from unskew.suites.plan import check_on_disk, plan
 from unskew.suites.reader import Suite, Task, read, read_json, read_result
+from unskew.verbs.bench_check import check_tasks
 
 
 def bench(
@@ -59,6 +60,7 @@ def bench(
     _known(out, asked, scale, extra)  # reject an unsuitable folder before locking it
     if on == "ray":
         executor.check_ray(address)
+    check_tasks(asked, [t for t in tasks if read_result(result_path(out, t)) is None])
     with alone(out, "bench"):  # two benches would train the same runs into the same places
         known = _known(out, asked, scale, extra)
         left = [t for t in tasks if not _has_result(out, t, asked.columns(t.data))]

@@ -17,7 +17,7 @@ from unskew.core.errors import UserError
 from unskew.core.files import write_json
 from unskew.core.version import VERSION
 from unskew.records import Dependency, Evaluation, Run, Table
-from unskew.suites.figures import COST, STAGES, argument
+from unskew.suites.figures import COST, argument
 from unskew.suites.reader import read_json, read_result
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
             record["notes"] = _notes(judged, figures)
             record["score"] = _score(outcome, task.get("choose", ""))
         else:
-            record["figures"] = {name: float(outcome.json()[name]) for name in figures}
+            record["figures"] = {name: _of_dependency(outcome, name) for name in figures}
     return record
 
 
@@ -83,25 +83,18 @@ def _check_data(task: dict[str, Any], settings: dict[str, str], columns: list[st
     from unskew.core.settings import Settings
     from unskew.data.reading import DataConfig
     from unskew.data.sources import load
-    from unskew.evaluation._contract import questions
-    from unskew.training.selection import check
+    from unskew.verbs.bench_check import check_questions
 
-    answers = {key for question in questions() for key in question.keys}
-    splits = {task["split"], *(c.partition(".")[0] for c in columns if "." in c)} - {"test", *answers, *STAGES}
-    asked = [q for q in questions() if q.wanted(task["judging"])]
-    choose = task.get("choose", "")
-    if task["shared"] or task["method"] == "dependency" or not (splits or asked or choose):
-        return
-    data = load(task["source"], config.build(DataConfig, Settings.of(settings)["data"], "data."))
-    for split in splits:
-        data.rows(split)
-    if choose:
-        check(choose, data)
-    if task["judging"].get("on"):
-        return  # another source is judged
-    for question in asked:
-        given = {name: argument(name, task["judging"][name]) for name in question.arguments if name in task["judging"]}
-        question.check(data, question.options(**given))
+    asks = task["judging"] or task.get("choose") or task["split"] != "test" or any("." in c for c in columns)
+    if asks and not task["shared"] and task["method"] != "dependency":
+        data = load(task["source"], config.build(DataConfig, Settings.of(settings)["data"], "data."))
+        check_questions(task, data, columns)
+
+
+def _of_dependency(found: Dependency, name: str) -> float:
+    """`beta`, or the accuracy at a keep rate: `repaired@0.5`, `random@1`."""
+    kind, at, rate = name.partition("@")
+    return float(getattr(found, kind)[found.rates.index(float(rate))] if at else found.json()[name])
 
 
 def _dependency(source: str, settings: dict[str, str], asked: dict[str, Any]) -> Dependency:
