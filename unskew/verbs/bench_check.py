@@ -53,7 +53,10 @@ def _check(task: Task, settings: dict[str, str], columns: list[str], read: dict[
     given = Settings.of(settings).under(before)[1] if before else Settings.of(settings)
     cfg = run_config(given)
     check(cfg.select.rule, data)
-    if not task.model or name not in registry.names("methods") or check_method(name).staged:
+    if not task.model or name not in registry.names("methods"):
+        return
+    if check_method(name).staged:
+        make_method("erm", {}, task.model, cfg.model, data, task.seed)  # its last stage
         return
     used = training_data(name, cfg.method, data)
     make_method(name, cfg.method, task.model, cfg.model, used, task.seed)
