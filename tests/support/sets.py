@@ -24,7 +24,7 @@ def source(name, extra=""):
 
 
 def use_small_sources(monkeypatch):
-    """`places` and `cats-dogs` from 2,000 random pictures of each of its sources instead of a download: water blue, land brown; 500 for the test."""
+    """`places` and `cats-dogs` from 2,000 random pictures of each source, not a download: water blue, land brown; 500 for the test."""
     g = torch.Generator().manual_seed(0)
     y = torch.arange(2000)[torch.randperm(2000, generator=g)] % 10
     grey = torch.randint(0, 256, (2000, 28, 28), generator=g, dtype=torch.uint8)

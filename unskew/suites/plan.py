@@ -257,7 +257,8 @@ def _check_source(source: str) -> None:
 
 def check_on_disk(tasks: list[Task]) -> None:
     """Reject real sets that are incomplete on disk before the first run starts."""
-    for source in dict.fromkeys(task.source for task in tasks):
+    named = [source for task in tasks for source in (task.source, task.judging.get("on", "")) if source]
+    for source in dict.fromkeys(named):
         name, _, settings = source.partition(":")
         if name.replace("_", "-") in registry.names("data"):
             built_in = sets.load(name)
