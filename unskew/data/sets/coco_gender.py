@@ -24,6 +24,7 @@ the validation images is ours too. The authors' faces come from an unreleased de
 a crowd have a box instead of an outline.
 """
 
+import dataclasses
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -56,6 +57,7 @@ HEAD = 5  # the first five keypoints of a person: nose, eyes and ears
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     root: str = ""  # folder of the data set
+    gender_label: bool = False  # woman is a label too, the last: the models of the paper that predict gender
     lists: str = ""  # folder of train.txt, val.txt and test.txt with the images to use; empty: all, by the rule
 
 
@@ -75,6 +77,9 @@ def listing(cfg: Config) -> Listing:
     notes = tuple(f"{n} images left out: {why}" for why, n in left_out.items() if n)
     if cfg.lists:
         rows, notes = chosen_rows(rows, cfg.lists, "coco-gender", PUBLISHED)
+    if cfg.gender_label:
+        classes = (*classes, "woman")
+        rows = [dataclasses.replace(r, label=[*r.label, *(["woman"] if r.bias["gender"] == "woman" else [])]) for r in rows]
     return Listing("coco-gender", root, rows, classes, {"gender": ("man", "woman")}, notes=notes)
 
 
