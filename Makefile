@@ -4,7 +4,7 @@ SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(SCRIPTS)
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test test-timm check wheel-test bench fuzz kills docs clean
+.PHONY: install demo test test-timm check wheel-test bench fuzz kills results docs clean
 
 # Versions are the tested ones: constraints.txt. torch is installed first, so that a CPU build given by name is taken.
 $(STAMP): pyproject.toml constraints.txt
@@ -63,6 +63,10 @@ fuzz: $(STAMP)
 K ?= 100
 kills: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz.kills --kills $(K) --seed $(SEED)
+
+# Pages of docs/results from the committed results files; the runs themselves are not repeated.
+results: $(STAMP)
+	$(BIN)/python -m docs.results_pages
 
 docs: $(STAMP)
 	$(BIN)/python -m docs.generate

@@ -1,12 +1,13 @@
 """Augmentation: its closed forms against torch's grid and Python's own colour circle."""
 
 import colorsys
+import math
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from unskew.data.augment import PRESETS, affine, augment, sampling_grid, turn_colours
+from unskew.data.augment import PRESETS, TRIES, affine, augment, crops, sampling_grid, turn_colours
 
 
 def test_the_grid_is_that_of_torch():
@@ -37,3 +38,30 @@ def test_no_turn_changes_nothing_and_frames_of_a_clip_turn_alike():
     assert torch.equal(changed[:, 0], changed[:, 1])
     assert torch.equal(changed[:, 0], augment(x, PRESETS["pgd"], seed=0, step=3, rows=4, mine=slice(0, 4)))
     assert not torch.equal(changed[:, 0], x)
+
+
+def test_crops_are_those_of_random_resized_crop():
+    """Against a loop over single draws, and against the share of whole images by the integral of the paper's ranges."""
+    how, rows = PRESETS["pgd"], 4000
+    draws = torch.rand(rows, TRIES + 1, 2, generator=torch.Generator().manual_seed(3))
+    found = crops(draws, how, 28, 28)
+    for row, (width, height, x, y) in zip(draws[:200].tolist(), found[:200].tolist(), strict=True):
+        expected = (1.0, 1.0)
+        for u, v in row[:-1]:
+            area, ratio = 0.9 + 0.2 * u, (3 / 4) * (16 / 9) ** v
+            sides = (area * ratio) ** 0.5, (area / ratio) ** 0.5
+            if max(sides) <= 1:
+                expected = sides
+                break
+        assert (width, height) == pytest.approx(expected, abs=1e-5)
+        assert abs(x) + width <= 1 + 1e-6  # inside the image, whose grid runs from -1 to 1
+        assert abs(y) + height <= 1 + 1e-6
+    whole = float((found[:, :2] == 1).all(1).float().mean())
+    fits = (0.1 + 0.9 * math.log(0.9)) / (0.2 * math.log(4 / 3))  # area and aspect with area * max(r, 1 / r) <= 1
+    assert whole == pytest.approx((1 - fits) ** TRIES, abs=0.03)
+
+
+def test_an_image_of_another_aspect_falls_back_to_the_largest_centred_crop():
+    never = torch.full((1, TRIES + 1, 2), 0.999)
+    assert crops(never, PRESETS["pgd"], 100, 300).tolist() == [pytest.approx([4 / 9, 1.0, 0.0, 0.0])]
+    assert crops(never, PRESETS["pgd"], 300, 100).tolist() == [pytest.approx([1.0, 4 / 9, 0.0, 0.0])]

@@ -11,7 +11,7 @@ import torch
 import unskew as package
 from unskew.core.errors import UserError
 from unskew.evaluation._contract import embed
-from unskew.evaluation.leakage import noisy_logits
+from unskew.evaluation.leakage import Options, leakage_of, noisy_logits
 from unskew.measure import Attack
 from unskew.pages.charts import plane_points
 from unskew.pages.text import group_table
@@ -189,3 +189,19 @@ def test_folded_figures_say_so(runs):
     assert found.metrics["leakage"]["protocol"] == "code"
     assert found.metrics["leakage"]["model"] >= 0.5
     assert "folded about one half" in group_table(found)
+
+
+def test_a_label_that_is_the_bias_itself_is_not_shown_to_attackers():
+    """The same logits with and without the person's own: the record is the same, and names the label."""
+    plain, more = package.load("tiles:base=digits,rows=600"), package.load("tiles:base=digits,rows=600,person_label=true")
+    assert more.classes == (*plain.classes, "orange")
+    assert torch.equal(more.y[:, -1].long(), more.bias[:, 0])
+    assert torch.equal(more.y[:, :-1], plain.y)
+    rows = more.rows("test")
+    logits = torch.randn(len(rows), len(more.classes), generator=torch.Generator().manual_seed(0)) + 2 * more.y[rows]
+    options = Options(leakage=True, attack=QUICK)
+    with_person = leakage_of(logits, more, rows, options, 0).by_bias["person"]
+    without = leakage_of(logits[:, :-1], plain, rows, options, 0).by_bias["person"]
+    assert (with_person.model, with_person.f1, with_person.dataset) == (without.model, without.f1, without.dataset)
+    assert (with_person.left_out, without.left_out) == (("orange",), ())
+    assert with_person.average_precision == without.average_precision

@@ -5,6 +5,7 @@ import torch
 
 from unskew.core.errors import UserError
 from unskew.measure import bias_dependency
+from unskew.measure.bias_dependency import beta_of, check_rates
 
 
 def test_bias_dependency_by_hand():
@@ -24,3 +25,11 @@ def test_bias_dependency_by_hand():
     assert found.beta == pytest.approx(sum(a - b for a, b in zip(found.random, found.repaired, strict=True)) / 3)
     with pytest.raises(UserError, match="keep rates"):
         bias_dependency(accuracy, weights, y, rates=(1.0,))
+
+
+def test_all_rows_are_on_the_curve_but_not_in_beta():
+    found = beta_of({("random", 0.5): 0.9, ("random", 1.0): 0.95, ("repaired", 0.5): 0.7, ("repaired", 1.0): 0.95})
+    assert found.beta == pytest.approx(0.2)
+    assert found.repaired == (0.7, 0.95)
+    with pytest.raises(UserError, match="one must be below 1"):
+        check_rates([1.0])

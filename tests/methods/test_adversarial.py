@@ -1,6 +1,7 @@
 """Adversarial removal: a whole step by hand, its warm-up, its mask, and weights of several labels."""
 
 import copy
+import itertools
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tests.support.methods import batch_of, descend, features, images, make, sam
 from unskew.core.errors import UserError
 from unskew.data.dataset import DataSet, Memory
 from unskew.records import Batch
+from unskew.training.finished import trained_method
 from unskew.training.make import make_method
 
 TILES = "tiles:base=digits,rows=1200,ratio=4"
@@ -134,3 +136,85 @@ def test_a_layer_that_does_not_exist_is_told_with_those_that_do(tmp_path):
     with pytest.raises(UserError, match="must not be negative"):
         package.train(TILES, "adversarial", model="convnet1", out=tmp_path / "r", settings={"lambda_": "-1"})
     assert not (tmp_path / "r").exists()
+
+
+def moved(before, after):
+    return {k for k, (a, b) in enumerate(zip(before, after, strict=True)) if not torch.equal(a, b)}
+
+
+def test_the_stage_of_the_head_moves_the_head_and_the_critic_and_ends_when_the_loss_levels_off():
+    method = make("adversarial", {"head": "50", "hidden": "5", "lambda_": "1"})
+    batch = batch_of(method, rows=64)
+    body = [p.detach().clone() for p in method.model.blocks.parameters()]
+    head, critic = method.model.head.weight.detach().clone(), method.critics[0].guess[0].weight.detach().clone()
+    assert method.stage == "head"
+    losses = [float(sgd_step(method, batch, lr=0.05)["task"])]  # the batch is the whole epoch
+    assert moved(body, method.model.blocks.parameters()) == set()
+    assert not torch.equal(head, method.model.head.weight)
+    assert not torch.equal(critic, method.critics[0].guess[0].weight)
+    while method.stage == "head":
+        losses.append(float(sgd_step(method, batch, lr=0.05)["task"]))
+    assert losses[-1] > 0.99 * losses[-2]
+    assert all(b <= 0.99 * a for a, b in itertools.pairwise(losses[:-1]))
+    assert 2 < len(losses) < 50
+    sgd_step(method, batch)
+    assert moved(body, method.model.blocks.parameters())  # then everything learns
+
+
+def test_at_the_image_critic_mask_and_classifier_take_turns():
+    data, rows = images()
+    settings = {"at": "image", "hidden": "8", "warmup": "0.02", "mask": "0.02", "mask_channels": "4"}
+    method = make_method("adversarial", settings, "mlp", {}, data, 0)
+    x = data.inputs.x[rows].float() / 255
+    batch = Batch(index=rows, x=x, y=data.y[rows], bias=data.bias[rows], group=data.group[rows])
+    parts = {"model": method.model, "mask": method.mask, "critics": method.critics}
+    learnt = {}
+    for _ in range(3):  # of 1,296 rows, a step of 40 is a fiftieth of an epoch and more
+        stage = method.stage
+        before = {name: [p.detach().clone() for p in part.parameters()] for name, part in parts.items()}
+        sgd_step(method, batch)
+        learnt[stage] = {name for name, part in parts.items() if moved(before[name], part.parameters())}
+    assert learnt == {"warmup": {"critics"}, "mask": {"mask"}, "joint": {"model", "critics"}}
+
+
+def test_confusion_moves_the_network_and_not_the_critic_and_is_felt_by_a_sure_critic():
+    method = make("adversarial", {"confusion": "1", "lambda_": "0", "hidden": "5"})
+    batch = batch_of(method)
+    with torch.no_grad():
+        method.critics[0].guess[-1].bias.copy_(torch.tensor([30.0, 0.0, 0.0]))  # sure of the first value
+    method.eval()
+    terms = method.loss(batch)
+    z = method.critics[0].guess(features(method.model, batch.x))
+    torch.testing.assert_close(terms["confusion"], -F.log_softmax(z, 1).mean(1).mean())
+    critic = torch.autograd.grad(terms["confusion"], list(method.critics.parameters()), allow_unused=True, retain_graph=True)
+    assert all(g is None for g in critic)
+    body = torch.autograd.grad(terms["confusion"], list(method.model.blocks.parameters()), allow_unused=True)
+    assert any(g is not None and float(g.abs().max()) > 0 for g in body)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"head": "1", "at": "image"}, "head is a stage of a critic at a layer"),
+        ({"mask": "1"}, "mask is a stage of the mask; add at=image"),
+        ({"critic": "resnet18"}, "critic=resnet18 reads the image alone"),
+        ({"critic": "conv"}, "critic=conv needs a layer that is a map"),
+        ({"critic": "resnet18", "hidden": "5"}, "hidden is for critic=mlp and conv"),
+    ],
+)
+def test_stages_and_critics_that_do_not_fit_are_refused(settings, said):
+    with pytest.raises(UserError, match=said):
+        make("adversarial", settings)
+
+
+def test_frozen_parts_stay_as_they_are(tmp_path):
+    settings = {"train.steps": "3", "train.batch": "32", "train.freeze": "model.blocks", "hidden": "4"}
+    run = package.train("toy:rows=300", "adversarial", model="mlp", out=tmp_path / "r", settings=settings)
+    fresh = make_method("adversarial", {"hidden": "4"}, "mlp", {}, package.load("toy:rows=300"), 0)
+    found = trained_method(run)
+    for (name, a), b in zip(fresh.model.named_parameters(), found.model.parameters(), strict=True):
+        assert torch.equal(a, b) == name.startswith("blocks.")
+    with pytest.raises(UserError, match=r"train\.freeze=modle: the method has no such part"):
+        package.train("toy:rows=300", model="mlp", out=tmp_path / "w", settings={"train.freeze": "modle"})
+    with pytest.raises(UserError, match="leaves nothing to learn in main"):
+        package.train("toy:rows=300", model="mlp", out=tmp_path / "w", settings={"train.freeze": "model", "train.steps": "2"})

@@ -1,5 +1,7 @@
 """AFLite as a method: the rows kept, by a representation and by a network's features."""
 
+import torch
+
 import unskew as package
 from unskew.records import Run, Table
 
@@ -18,3 +20,7 @@ def test_aflite_keeps_some_rows_and_trains_on_those(tmp_path):
     )
     assert Run(tmp_path / "net-features").finished
     assert network.finished
+    known, table = Table.read(tmp_path / "net-features" / "trained.parquet").index, Table.read(tmp_path / "net-kept.parquet")
+    assert len(known) == round(0.1 * 1296)  # the network that describes the rows has not seen the others
+    assert float(table.column("weight")[torch.isin(table.index, known)].sum()) == 0
+    assert len(table) == 1297  # every row is in the table

@@ -2,12 +2,10 @@
 
 import copy
 
-import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.support.methods import batch_of, descend, make, same, sgd_step
-from unskew.core.errors import UserError
+from tests.support.methods import batch_of, descend, make, same, sgd_step, toy
 from unskew.methods.erm import ERM, ERMConfig
 from unskew.records import Batch, Facts
 
@@ -40,5 +38,12 @@ def test_class_weights_count_both_terms_of_a_label():
     # The first label is on one row of four, the second on two.
     expected = (3 / 1 * by_label[0] + 2 / 2 * by_label[1]) / 2
     torch.testing.assert_close(method.loss(Batch(index=torch.arange(4), x=x, y=y))["ce"], expected)
-    with pytest.raises(UserError, match="class_weights is for several labels per row"):
-        make("erm", {"class_weights": "true"})
+
+
+def test_class_weights_of_classes_are_rows_without_over_rows_with():
+    data = toy()
+    method = make("erm", {"class_weights": "true"}, data=data)
+    batch = batch_of(method, data=data)
+    weight = torch.tensor([float((data.y != c).sum() / (data.y == c).sum()) for c in range(3)]).double()
+    expected = (weight[batch.y] * F.cross_entropy(method.model(batch.x), batch.y, reduction="none")).mean()
+    torch.testing.assert_close(method.loss(batch)["ce"], expected, rtol=1e-6, atol=1e-8)

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.support.methods import G, batch_of, descend, features, make, same, sgd_step
+from unskew.core.errors import UserError
 
 
 @pytest.mark.parametrize("variant", ["learned", "product"])
@@ -22,3 +23,16 @@ def test_learned_mixin_step_after_pretraining(variant):
     entropy = -(p * p.log()).sum(1).mean() if variant == "learned" else 0.0
     descend(mixed + 0.36 * entropy, [p for p in (*method.model.parameters(), *method.head.parameters()) if p.requires_grad])
     same(ours, method)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"variant": "product", "penalty": "0.5"}, "variant=product has neither penalty nor head"),
+        ({"variant": "product", "frozen_head": "true"}, "variant=product has neither penalty nor head"),
+        ({"g_training": "joint", "pretrain": "3"}, "g_training=joint trains g along with f; leave out pretrain"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(settings, said):
+    with pytest.raises(UserError, match=said):
+        make("learned_mixin", {**G, **settings})

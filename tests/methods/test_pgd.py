@@ -1,6 +1,9 @@
 """PGD: each stage's result is there, is used, and is not made twice."""
 
+import pytest
+
 import unskew as package
+from unskew.core.errors import UserError
 from unskew.records import Run, Table
 
 SOURCE = "colored-mnist:base=digits,ratio=0.95"
@@ -36,3 +39,27 @@ def test_pgd_trains_on_rows_drawn_by_the_scores_of_a_biased_model(tmp_path):
     )  # fmt: skip
     assert not (tmp_path / "warm-biased").exists()
     assert shared.config["config"]["train"]["start"] == str(biased.path)
+
+
+def test_pgd_obeys_the_augmentation_and_the_use_of_weights_that_are_asked_for(tmp_path):
+    settings = SHORT | {"epochs": "1", "k": "20", "data.augment": "flip", "train.weights": "loss", "q": "0"}
+    run = package.train(SOURCE, "pgd", model="convnet1", out=tmp_path / "run", settings=settings)
+    assert run.config["config"]["data"]["augment"] == "flip"
+    assert run.config["config"]["train"]["weights"] == "loss"
+    biased = Run(tmp_path / "run-biased").config["config"]
+    assert biased["data"]["augment"] == "none"  # never for the biased model
+    assert biased["method_name"] == "erm"  # q = 0 is the plain cross-entropy
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"augment": "pgd", "data.augment": "flip"}, "augment=pgd and data.augment=flip contradict each other"),
+        ({"train.weights": "keep"}, "train.weights=keep: must be chance"),
+        ({"augment": "nosuch"}, "data.augment=nosuch: must be one of"),
+    ],
+)
+def test_pgd_refuses_what_it_cannot_obey(tmp_path, settings, said):
+    with pytest.raises(UserError, match=said):
+        package.train(SOURCE, "pgd", model="convnet1", out=tmp_path / "run", settings=SHORT | settings)
+    assert not list(tmp_path.iterdir())

@@ -135,3 +135,36 @@ def test_bad_settings_say_what_is_wrong():
     few = batch_of(method, rows=3)
     with pytest.raises(UserError, match="at least 4 rows"):
         method.loss(few)
+
+
+def test_normalised_hsic_is_one_for_a_network_and_itself_and_ignores_the_scale_of_kernels():
+    method = make("rebias", {**G, "normalise": "true", "sigma": "batch"})
+    z = torch.randn(20, 4, generator=torch.Generator().manual_seed(0)).double()
+    assert float(method._dependence(z, [z])) == pytest.approx(1)
+    assert float(method._dependence(z, [100 * z])) == pytest.approx(1, abs=1e-4)  # the width follows the features
+    v = torch.randn(20, 3, generator=torch.Generator().manual_seed(1)).double()
+    pairs = [(a - b).square().sum().sqrt() for i, a in enumerate(z) for b in z[:i]]
+    width_z = float(torch.stack(pairs).median())
+    width_v = float(torch.stack([(a - b).square().sum().sqrt() for i, a in enumerate(v) for b in v[:i]]).median())
+    expected = hsic_by_loops(z, v, width_z, width_v) / math.sqrt(
+        hsic_by_loops(z, z, width_z, width_z) * hsic_by_loops(v, v, width_v, width_v)
+    )
+    assert float(method._dependence(z, [v])) == pytest.approx(expected, rel=0.05)  # the median of an even number of pairs
+
+
+def test_the_log_has_the_kernel_of_a_typical_pair_and_the_ratio_of_gradients():
+    method = make("rebias", {**G, "lambda_f": "3"})
+    batch = batch_of(method)
+    assert set(sgd_step(method, batch)) == {"ce", "hsic", "g_ce", "g_hsic"}
+    method.age.fill_(49)
+    method.train()
+    z = features(method.model, batch.x).detach().requires_grad_()
+    terms = method.loss_f(batch)
+    rows = z.detach()
+    distances = [float((a - b).square().sum().sqrt()) for i, a in enumerate(rows) for j, b in enumerate(rows) if i != j]
+    typical = sorted(distances)[(len(distances) - 1) // 2]
+    assert float(method.watched["kernel"]) == pytest.approx(math.exp(-(typical**2) / 2), rel=1e-6)
+    task = torch.autograd.grad(F.cross_entropy(method.model.head(z), batch.y), z)[0].norm()
+    penalty = torch.autograd.grad(3 * hsic(z, features(method.g[0], batch.x).detach()), z)[0].norm()
+    assert float(method.watched["gradient_ratio"]) == pytest.approx(float(penalty / task), rel=1e-6)
+    assert set(terms) == {"ce", "hsic"}  # neither is minimised

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.support.methods import G, batch_of, descend, features, make, same, sgd_step
+from unskew.core.errors import UserError
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -22,3 +23,12 @@ def test_rubi_step(frozen):
     descend(masked + question + F.cross_entropy(method.g(x), y), trained)
     same(ours, method)
     assert torch.equal(ours.head.weight, make("rubi", {**G, "frozen_head": "true"}).head.weight) == frozen
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [({"pretrain": "3"}, "leave out pretrain"), ({"frozen_head": "true", "weight": "2"}, "trains no question branch")],
+)
+def test_options_that_would_be_ignored_are_refused(settings, said):
+    with pytest.raises(UserError, match=said):
+        make("rubi", {**G, **settings})

@@ -47,3 +47,24 @@ def test_the_network_of_differences_sees_what_moves():
     assert (moving(x) - moving(x.flip(1))).abs().max() > 1e-4
     with pytest.raises(UserError, match="at least 2 frames"):
         maker("resnet", {"kind": "difference"}, (1, 3, 16, 16), 5)()
+
+
+@pytest.mark.parametrize("depth", [18, 50])
+def test_a_network_of_clips_starts_from_the_weights_of_one_of_images(tmp_path, depth):
+    """2-D: the mean over frames of what the image network sees. 3-D, inflated: no sense of time before it learns one."""
+    torch.manual_seed(0)
+    images = maker("resnet", {"depth": depth, "width": 4}, (3, 32, 32), 5)()
+    for module in images.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.1)
+    torch.save(images.state_dict(), tmp_path / "w.pth")
+    given = {"depth": depth, "width": 4, "weights": str(tmp_path / "w.pth"), "normalise": "none"}
+    clip = torch.rand(2, 6, 3, 32, 32)
+    flat = maker("resnet", {**given, "kind": "2d"}, (6, 3, 32, 32), 5)().eval()
+    alone = images.eval().features(clip.flatten(0, 1)).view(2, 6, -1).mean(1)
+    torch.testing.assert_close(flat.features(clip), alone, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(flat(clip), images(clip.flatten(0, 1)).view(2, 6, -1).mean(1), rtol=1e-4, atol=1e-5)  # consensus
+    inflated = maker("resnet", {**given, "kind": "3d"}, (6, 3, 32, 32), 5)().eval()
+    torch.testing.assert_close(inflated.features(clip), inflated.features(clip.flip(1)), rtol=1e-4, atol=1e-5)
+    fresh = maker("resnet", {"depth": depth, "width": 4, "kind": "3d"}, (6, 3, 32, 32), 5)().eval()
+    assert float((fresh.features(clip) - fresh.features(clip.flip(1))).detach().abs().max()) > 1e-3

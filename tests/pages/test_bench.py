@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.suites import GOOD, TABLE
 from unskew.pages.bench import latex, summary
 from unskew.suites.plan import plan
 from unskew.suites.reader import read
@@ -24,3 +25,26 @@ def test_the_report_adds_up(suite):
     del results["toy-s1-pgd"]
     assert summary(asked, tasks, results, None).to_dicts()[1]["runs"] == 1
     assert r"erm & 61.00 $\pm$ 1.41" in latex(frame)
+
+
+def test_a_mean_over_data_sets_stands_beside_the_published_average(suite):
+    text = GOOD.replace("columns =", 'average = "Average"\ncolumns =', 1)
+    second = text[text.index("[data.toy]") : text.index("[shared.biased]")].replace("[data.toy]", "[data.two]")
+    suite.write_text(text.replace("[shared.biased]", f"{second}[shared.biased]", 1))
+    (suite.parent / "table.csv").write_text(TABLE + "Vanilla,Average,only,acc %,50.0,,\n")
+    asked = read(str(suite))
+    tasks = plan(asked, "smoke", only=["erm"])
+    results = {t.id: {"seconds": 1.0, "figures": {"plain": 0.4 if t.data == "toy" else 0.8}} for t in tasks}
+    row = summary(asked, tasks, results, asked.published()).to_dicts()[-1]
+    assert (row["data"], row["method"], row["published_mean"]) == ("average", "erm", 50)
+    assert row["mean"] == pytest.approx(60)
+
+
+def test_a_data_set_may_have_columns_of_its_own(suite):
+    suite.write_text(GOOD.replace('model = "mlp"', 'model = "mlp"\ncolumns = { class_balanced = "acc %" }'))
+    asked = read(str(suite))
+    tasks = plan(asked, "smoke", seeds=1, only=["erm"])
+    (row,) = summary(
+        asked, tasks, {tasks[0].id: {"seconds": 1.0, "figures": {"class_balanced": 0.7}}}, asked.published()
+    ).to_dicts()
+    assert (row["figure"], row["mean"], row["published_mean"]) == ("class_balanced", pytest.approx(70), 60)

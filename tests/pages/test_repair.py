@@ -1,10 +1,13 @@
 """The page of a repair: shares of classes and bias values by hand, and a verdict that hides no loss."""
 
+import dataclasses
+
+import polars as pl
 import pytest
 import torch
 
 from unskew.data.dataset import DataSet, Memory
-from unskew.pages.repair import composition, gallery, histogram, plane, verdict
+from unskew.pages.repair import composition, gallery, histogram, plane, truth, verdict
 from unskew.records import BiasShares, Composition, Measured, Reading
 from unskew.repairs._contract import Outcome
 
@@ -54,3 +57,13 @@ def test_there_are_no_pictures_of_vectors_and_no_chart_of_one_value():
     assert "<svg" in histogram(outcome.score)
     assert histogram(torch.ones(6)) == ""
     assert plane(outcome) == ""
+
+
+def test_the_truth_of_rows_is_told_where_it_is_known():
+    data, outcome = rows()
+    # a-p and b-q are the pairs of the training rows; the third row of a is in q, and the last row has no value.
+    assert truth(data, outcome) == ["aligned", "aligned", "conflicting", "aligned", "aligned", "neither"]
+    noisy = dataclasses.replace(data, columns=pl.DataFrame({"clean_label": [0, 1, 0, 1, 1, 1]}))
+    assert truth(noisy, outcome)[1] == "wrong label"
+    assert truth(dataclasses.replace(data, bias=torch.zeros(6, 0).long(), bias_names=(), bias_values=()), outcome) is None
+    assert "conflicting" in histogram(outcome.score, truth(data, outcome))

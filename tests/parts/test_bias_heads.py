@@ -44,5 +44,18 @@ def test_the_colours_of_the_image_as_target_need_no_bias_column(name):
     assert all(t.isfinite() for t in terms.values())
     assert len(method.h.heads) == 3
     assert method.h(method.model.features(batch.x, "f"))[0].shape == (40, 8, 14, 14)
-    with pytest.raises(UserError, match="half the image's size"):
+    with pytest.raises(UserError, match="of the image's size"):
         make_method(name, {"target": "color", "at": "conv1"}, "convnet1", {}, blind, 0)
+
+
+def test_colours_are_read_from_any_map_whose_size_divides_the_images():
+    x = torch.arange(3 * 12 * 12).reshape(1, 3, 12, 12).float() / 432
+    codes = colour_levels(x, stride=4)
+    assert codes.shape == (1, 3, 3, 3)
+    assert int(codes[0, 1, 2, 1]) == round(float(x[0, 1, 8, 4]) * 255) // 32
+
+
+@pytest.mark.parametrize("name", ["lnl", "grl", "blind_eye"])
+def test_hidden_layers_of_a_colour_head_are_refused(name):
+    with pytest.raises(UserError, match=f"{name}: hidden is for target=label"):
+        make_method(name, {"target": "color", "at": "f", "hidden": "5"}, "lnl-net", {}, images()[0], 0)

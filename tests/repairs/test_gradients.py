@@ -9,12 +9,10 @@ from torch import nn
 
 import unskew as package
 from unskew.core.errors import UserError
+from unskew.parts.per_sample import Outer, find_layer, gradients
 from unskew.repairs import gradient_probabilities
 from unskew.repairs.gradients import (
-    Outer,
     acceptance,
-    find_layer,
-    gradients,
     share_within,
     softmax_within,
     unit,
@@ -74,6 +72,26 @@ def test_other_layers_equal_autograd():
     assert gradient_probabilities(model, (x, y), layer="0", k=10).shape == (40,)
     with pytest.raises(UserError, match="no layer 'conv9'"):
         find_layer(model, "conv9")
+
+
+def test_all_parameters_are_one_long_gradient():
+    model, (x, y) = network(), rows()
+    g = gradients(model, find_layer(model, "all"), x, y)
+    torch.testing.assert_close(g.g, by_autograd(model, x, y, list(model.parameters())), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("variant", ["softmax", "loss", "logit"])
+def test_scores_without_gradients_by_their_definition(variant):
+    model, (x, y) = network(), rows()
+    z = model(x).detach()
+    easy = {
+        "softmax": [float(F.softmax(row, 0)[c]) for row, c in zip(z, y, strict=True)],
+        "loss": [1 / float(F.cross_entropy(row[None], c[None])) for row, c in zip(z, y, strict=True)],
+        "logit": [float(row[c].exp()) for row, c in zip(z, y, strict=True)],
+    }[variant]
+    totals = {int(c): sum(e for e, d in zip(easy, y, strict=True) if d == c) for c in y.unique()}
+    share = np.array([e / totals[int(c)] for e, c in zip(easy, y, strict=True)])
+    np.testing.assert_allclose(gradient_probabilities(model, (x, y), variant=variant).numpy(), share.min() / share, rtol=1e-6)
 
 
 def test_direction_score_is_the_density_of_scipy():

@@ -1,14 +1,18 @@
 """The plan of a suite: every run with its settings, seeds and what it needs."""
 
 import pytest
+import torch
 
 import unskew as package
 from unskew.core import registry
 from unskew.core.errors import UserError
 from unskew.core.settings import Settings
 from unskew.data import load
+from unskew.data.dataset import DataSet, Memory
+from unskew.data.sets.hmdb51 import KINETICS
+from unskew.data.sets.kinetics10 import SHARED
 from unskew.pages.bench import summary
-from unskew.suites.plan import plan
+from unskew.suites.plan import check_shared, plan
 from unskew.suites.reader import read
 from unskew.training.make import make_method
 from unskew.training.settings import check_method, run_config
@@ -77,13 +81,79 @@ def test_methods_of_the_packages_suites_can_be_built(name):
         make_method(kind, known.method, task.model, known.model, sets[task.source], 0)
 
 
+# Classes and values of the bias of real sets, which are not on disk here: enough to build what is trained on them.
+REAL = {
+    "bar": (6, ()), "celeba": (2, (2,)), "imagenet9": (9, ()), "dogs-cats": (2, (2,)), "imdb-faces": (2, (2,)), "imsitu": (211, (2,)),
+    "coco-gender": (79, (2,)), "ucf101": (101, ()), "hmdb51": (51, ()), "kinetics10": (10, ()),
+}  # fmt: skip
+CLIPS = ("ucf101", "hmdb51", "kinetics10")
+
+
+def stand_in(name, settings):
+    """A data set of the shape of a real one: one row, as often as there are classes."""
+    classes, values = REAL[name]
+    side = int(settings.get("data.size", 112 if name in CLIPS else 224))
+    shape = (int(settings.get("data.frames", 8)), 3, side, side) if name in CLIPS else (3, side, side)
+    y = torch.arange(classes).repeat(4)
+    return DataSet(
+        name=name, inputs=Memory(torch.zeros(1, *shape, dtype=torch.uint8).expand(len(y), *shape)),
+        y=torch.nn.functional.one_hot(y) if name == "coco-gender" else y, classes=tuple(map(str, range(classes))),
+        split=torch.zeros(len(y), dtype=torch.long), bias=torch.arange(len(y))[:, None].expand(-1, len(values)) % 2,
+        bias_names=tuple(f"bias{k}" for k in range(len(values))), bias_values=tuple(tuple(map(str, range(n))) for n in values),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", registry.names("suites"))
+def test_methods_of_the_packages_suites_can_be_built_at_paper_scale(name):
+    """At the paper's sizes: the layer that a head sits on, the map that a critic reads, networks that fit clips or images."""
+    suite, built, read_sets = read(name), set(), {}
+    empty = {var: "nowhere" for var, value in suite.part("scale")["paper"].get("vars", {}).items() if value == ""}
+    for task in plan(suite, "paper", seeds=1, roots=empty):
+        gone = ("phi", "rates", "second", "repair.", "denoise.", "balance.")
+        given = {k: v for k, v in task.settings.items() if "{shared." not in v and not k.startswith(gone) and v != "nowhere"}
+        kind = "erm" if task.method == "dependency" else task.method.rpartition("+")[2]
+        source = task.source.partition(":")[0]
+        if task.judge or not task.model or kind == "stylised":
+            continue
+        if check_method(kind).staged:
+            kind, given = "erm", {k: v for k, v in given.items() if "." in k}  # its last stage
+        of_model = {k: v for k, v in given.items() if k.startswith(("model.", "g.", "g2.", "data.")) or "." not in k}
+        key = (kind, task.model, source, str(of_model))
+        if key in built:
+            continue
+        built.add(key)
+        place = f"{source} {given.get('data.size')} {given.get('data.frames')}"
+        if place not in read_sets:
+            # What is drawn has the shape of its smallest version, without a download.
+            drawn = task.source.replace("base=mnist", "base=digits").replace("base=fashion", "base=digits")
+            read_sets[place] = stand_in(source, given) if source in REAL else load(SMALL.get(source, drawn))
+        known = run_config(Settings.of(given))
+        make_method(kind, known.method, task.model, known.model, read_sets[place], 0)
+
+
+SMALL = {
+    "cartoon": "cartoon:rows=100", "tiles": "tiles:base=digits,rows=200", "moving-digits": "moving-digits:base=digits,rows=100",
+    "texture-shapes": "texture-shapes:rows=100", "toy": "toy:rows=100",
+}  # fmt: skip
+
+
+def test_sets_that_share_no_class_are_refused_before_training(real_set):
+    """ReBias's ten actions and HMDB51 have no name in common; the twelve shared ones are known by Kinetics' names in both."""
+    kinetics, _ = real_set("kinetics10")
+    hmdb, _ = real_set("hmdb51")
+    with pytest.raises(UserError, match=r"share 0 classes by name .*at least 2 are needed"):
+        check_shared(kinetics, hmdb)
+    check_shared(hmdb, hmdb)
+    assert set(SHARED) == set(KINETICS.values())
+
+
 def test_real_sets_are_looked_for_before_anything_starts(tmp_path):
     with pytest.raises(UserError, match="bar is read from disk: name its folder"):
         package.bench("pgd-table3", scale="paper", out=tmp_path / "out")
     with pytest.raises(UserError, match=rf"bar: {tmp_path} lacks train/, test/"):
         package.bench("pgd-table3", scale="paper", out=tmp_path / "out", roots={"bar": str(tmp_path)})
     with pytest.raises(
-        UserError, match=r"--root baar: pgd-table3 at scale paper has no such root: use faces, size, bar, celeba, weights"
+        UserError, match=r"--root baar: pgd-table3 at scale paper has no such root: use faces, size, bar, celeba, imagenet"
     ):
         package.bench("pgd-table3", scale="paper", out=tmp_path / "out", roots={"baar": "x"})
     assert not (tmp_path / "out").exists()

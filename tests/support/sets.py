@@ -5,7 +5,7 @@ import torch
 
 from unskew.core.errors import UserError
 from unskew.data import bases, cifar, load
-from unskew.data.sets import places
+from unskew.data.sets import cats_dogs, places
 
 DIGITS = "base=digits"
 
@@ -24,7 +24,7 @@ def source(name, extra=""):
 
 
 def use_small_sources(monkeypatch):
-    """`places` from 2,000 random pictures of each of its sources instead of a download: water blue, land brown; 500 for the test."""
+    """`places` and `cats-dogs` from 2,000 random pictures of each source, not a download: water blue, land brown; 500 for the test."""
     g = torch.Generator().manual_seed(0)
     y = torch.arange(2000)[torch.randperm(2000, generator=g)] % 10
     grey = torch.randint(0, 256, (2000, 28, 28), generator=g, dtype=torch.uint8)
@@ -33,7 +33,8 @@ def use_small_sources(monkeypatch):
     photographs[:, 2][blue] += 100
     photographs[:, 0][~blue] += 100
     monkeypatch.setattr(places, "base", lambda name: bases.Base(grey, y, 1500))
-    monkeypatch.setattr(places, "cifar10", lambda: cifar.Photographs(photographs, y, 1500))
+    for made_of_photographs in (places, cats_dogs):
+        monkeypatch.setattr(made_of_photographs, "cifar10", lambda: cifar.Photographs(photographs, y, 1500))
 
 
 def biased_in_training_only(name):

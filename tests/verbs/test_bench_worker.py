@@ -1,5 +1,6 @@
 """The worker of a bench: it ends with its bench, and a run that fails is told."""
 
+import json
 import subprocess
 import sys
 import time
@@ -10,6 +11,9 @@ import pytest
 import unskew as package
 from tests.support.suites import GOOD
 from unskew.core.errors import UserError
+from unskew.suites.plan import plan
+from unskew.suites.reader import read
+from unskew.verbs.bench_worker import work
 
 
 def test_a_worker_ends_with_its_bench(suite, tmp_path):
@@ -40,13 +44,11 @@ def words_of(process):
 
 
 def test_a_run_that_fails_is_told_and_the_others_go_on(suite, tmp_path):
-    suite.write_text(
-        GOOD.replace("rows={rows}", "rows={rows}").replace("settings = { biased", 'model = "lenet5"\nsettings = { biased')
-    )
+    suite.write_text(GOOD.replace('biased = "{shared.biased}"', 'biased = "nowhere"'))
     found = package.bench(str(suite), out=tmp_path / "out", seeds=1).json()
     assert found["failed"] == ["toy-s0-pgd"]
     assert found["done"] == 1
-    assert "needs images" in (tmp_path / "out" / "tasks" / "toy-s0-pgd.log").read_text()
+    assert "nowhere" in (tmp_path / "out" / "tasks" / "toy-s0-pgd.log").read_text()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,8 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(suite, tmp_path):
 )
 def test_what_the_data_cannot_answer_is_told_before_the_training(suite, tmp_path, asked, said):
     suite.write_text(f"{asked}\n{GOOD}")
-    found = package.bench(str(suite), out=tmp_path / "out", seeds=1, only=["erm"]).json()
-    assert found["failed"] == ["toy-s0-erm"]
-    assert said in (tmp_path / "out" / "tasks" / "toy-s0-erm.log").read_text()
-    assert not (tmp_path / "out" / "runs" / "toy-s0-erm" / "run").exists()
+    (task,) = plan(read(str(suite)), "smoke", seeds=1, only=["erm"])
+    with pytest.raises(UserError) as error:
+        work(json.loads(json.dumps(task.json())), tmp_path / "run", ["plain"], {})
+    assert said in str(error.value)
+    assert not (tmp_path / "run").exists()

@@ -30,17 +30,24 @@ def bench(
         typer.Option("--resume", help="Only resume: refuse to start a new bench. Without it, an existing bench is resumed too."),
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for runs, results and report.")] = Path("bench"),
+    page: Annotated[
+        Optional[Path],
+        typer.Option(metavar="NAME.md", help="With `report`: put the runs into NAME.csv and write the page NAME.md from it."),
+    ] = None,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Reproduce a published table: every run of a suite, beside the published numbers. Run the same command again to resume."""
     from unskew.core import config
+    from unskew.core.errors import UserError
     from unskew.pages.bench import table_text
     from unskew.verbs.bench import again
     from unskew.verbs.bench import bench as verb
 
     if suite == "report":
-        result = again(out)
+        result = again(out, page)
+    elif page is not None:
+        raise UserError("--page goes with report: unskew bench report --out FOLDER --page NAME.md")
     else:
         result = verb(
             suite, scale=scale, on=executor, out=out, seeds=seeds, only=[w.strip() for w in only.split(",") if w.strip()], workers=workers,

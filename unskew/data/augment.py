@@ -14,12 +14,15 @@ from torch import Tensor
 from unskew.core.errors import UserError
 from unskew.core.rng import stream
 
+TRIES = 10  # draws of a crop before the whole image is taken
+
 
 @dataclass(frozen=True, slots=True)
 class Augment:
     """What may be changed, and how far. Everything off by default."""
 
     scale: tuple[float, float] = (1.0, 1.0)  # area of the crop, as a share of the image
+    aspect: tuple[float, float] = (1.0, 1.0)  # width over height of the crop; if it varies, the crop lies inside the image
     shift: float = 0.0  # largest translation, as a share of the side
     rotate: float = 0.0  # largest angle, in degrees
     flip: bool = False  # left-right, half of the rows
@@ -29,7 +32,7 @@ class Augment:
 
     @property
     def moves(self) -> bool:
-        return self.scale != (1.0, 1.0) or self.shift > 0 or self.rotate > 0 or self.flip
+        return self.scale != (1.0, 1.0) or self.aspect != (1.0, 1.0) or self.shift > 0 or self.rotate > 0 or self.flip
 
 
 PRESETS = {
@@ -37,7 +40,9 @@ PRESETS = {
     "flip": Augment(flip=True),
     "crop-flip": Augment(scale=(0.6, 1.0), shift=0.1, flip=True),
     "light": Augment(scale=(0.8, 1.0), shift=0.06),
-    "pgd": Augment(scale=(0.9, 1.1), shift=0.05, rotate=10.0, hue=0.05, saturation=0.05, nearest=True),
+    # RandomResizedCrop(0.9, 1.1), ColorJitter and RandomRotation of torchvision: one warp with nearest-neighbour sampling, where
+    # torchvision crops bilinearly, in whole pixels, and then rotates.
+    "pgd": Augment(scale=(0.9, 1.1), aspect=(3 / 4, 4 / 3), rotate=10.0, hue=0.05, saturation=0.05, nearest=True),
 }
 
 
@@ -56,15 +61,45 @@ def augment(x: Tensor, how: Augment, seed: int, step: int, rows: int, mine: slic
     flat = x.flatten(0, 1) if x.ndim == 5 else x
     u = u.repeat_interleave(frames, 0)
     if how.moves:
-        grid = sampling_grid(affine(u, how), *flat.shape[2:])
+        crop = None
+        if how.aspect != (1.0, 1.0):
+            draws = torch.rand(rows, TRIES + 1, 2, generator=stream(seed, "crop", step))[mine].to(x)
+            crop = crops(draws, how, *flat.shape[2:]).repeat_interleave(frames, 0)
+        grid = sampling_grid(affine(u, how, crop), *flat.shape[2:])
         flat = F.grid_sample(flat, grid, mode="nearest" if how.nearest else "bilinear", align_corners=False)
     if (how.hue or how.saturation) and flat.shape[1] == 3:
         flat = turn_colours(flat, (2 * u[:, 5] - 1) * how.hue, 1 + (2 * u[:, 6] - 1) * how.saturation)
     return flat.reshape(x.shape)
 
 
-def affine(u: Tensor, how: Augment) -> Tensor:
-    r"""The sampling matrices (B, 2, 3): output pixel p takes the input at A p + t.
+def crops(draws: Tensor, how: Augment, height: int, width: int) -> Tensor:
+    r"""(B, 4) width, height and centre of every crop, as torchvision's RandomResizedCrop draws them; the grid runs from -1 to 1.
+
+    .. math::  w = \sqrt{a\,r}, \quad h = \sqrt{a / r}, \qquad a \sim U(\text{scale}), \quad \log r \sim U(\log \text{aspect})
+
+    in units of a square image's side. The first of ten draws that fits inside the image is placed at random; if none fits, the
+    crop is the largest centred one of an allowed aspect. So an area above 1 never enlarges the view.
+
+    >>> whole = crops(torch.full((1, TRIES + 1, 2), 0.99), Augment(scale=(0.9, 1.1), aspect=(3 / 4, 4 / 3)), 28, 28)
+    >>> whole.tolist()
+    [[1.0, 1.0, 0.0, 0.0]]
+    """
+    low, high = how.scale
+    narrow, wide = how.aspect
+    area = low + (high - low) * draws[:, :-1, 0]
+    aspect = (math.log(narrow) + (math.log(wide) - math.log(narrow)) * draws[:, :-1, 1]).exp() * height / width
+    sides = torch.stack([(area * aspect).sqrt(), (area / aspect).sqrt()], 2)
+    fits = (sides <= 1).all(2)
+    first = sides[torch.arange(len(sides)), fits.int().argmax(1)]
+    own = width / height
+    central = sides.new_tensor([min(1.0, wide / own), min(1.0, own / narrow)])
+    chosen = torch.where(fits.any(1, keepdim=True), first, central)
+    centre = (1 - chosen) * (2 * draws[:, -1] - 1) * fits.any(1, keepdim=True)
+    return torch.cat([chosen, centre], 1)
+
+
+def affine(u: Tensor, how: Augment, crop: Tensor | None = None) -> Tensor:
+    r"""The sampling matrices (B, 2, 3): output pixel p takes the input at A p + t; of the crop, if one is given.
 
     .. math::  A = s \begin{pmatrix} f\cos\theta & -\sin\theta \\ f\sin\theta & \cos\theta \end{pmatrix},
                \quad s = \sqrt{\text{area}}, \quad f = \pm 1 \text{ the flip}
@@ -72,13 +107,14 @@ def affine(u: Tensor, how: Augment) -> Tensor:
     >>> affine(torch.full((1, 7), 0.5), PRESETS["none"])[0].abs().tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
-    low, high = how.scale
-    side = (low + (high - low) * u[:, 0]).sqrt()
+    low, top = how.scale
+    side = (low + (top - low) * u[:, 0]).sqrt()
     theta = (2 * u[:, 1] - 1) * math.radians(how.rotate)
     mirror = torch.where(u[:, 2] < 0.5, -1.0, 1.0).to(u) if how.flip else torch.ones_like(side)
     shift = 2 * how.shift * (2 * u[:, 3:5] - 1)  # the grid runs from -1 to 1
-    row0 = torch.stack([side * mirror * theta.cos(), -side * theta.sin(), shift[:, 0]], 1)
-    row1 = torch.stack([side * mirror * theta.sin(), side * theta.cos(), shift[:, 1]], 1)
+    wide, high, shift = (side, side, shift) if crop is None else (crop[:, 0], crop[:, 1], crop[:, 2:])
+    row0 = torch.stack([wide * mirror * theta.cos(), -wide * theta.sin(), shift[:, 0]], 1)
+    row1 = torch.stack([high * mirror * theta.sin(), high * theta.cos(), shift[:, 1]], 1)
     return torch.stack([row0, row1], 1)
 
 

@@ -1,8 +1,8 @@
 """Blur or black out parts of images before anything else sees them: boxes, or masks in files.
 
 A box is four columns x0, y0, x1, y1 in pixels of the image on disk (x1 and y1 are exclusive), each a number or a list of numbers
-for several boxes; a mask is a column with the path of an image of the same size, white where to hide. A row without box or mask
-is left unchanged, and counted.
+for several boxes; a mask is a column with the path of an image of the same size, white where to hide, or with a list of outlines,
+each a list x, y, x, y, ... of the corners of a polygon. A row without box or mask is left unchanged, and counted.
 """
 
 import math
@@ -28,9 +28,10 @@ class Cover:
 
     boxes: tuple[Box, ...] = ()
     mask: str = ""  # path
+    outlines: tuple[tuple[float, ...], ...] = ()  # x, y, x, y, ... of polygons
 
     def __bool__(self) -> bool:
-        return bool(self.boxes or self.mask)
+        return bool(self.boxes or self.mask or self.outlines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class Hiding:
     def note(self) -> str:
         done = "blurred" if self.how == "blur" else "blacked out"
         left = f"; {self.untouched} rows have none and are unchanged" if self.untouched else ""
-        return f"{'masks' if any(c.mask for c in self.covers) else 'boxes'} are {done}{left}"
+        kind = "outlines" if any(c.outlines for c in self.covers) else "masks" if any(c.mask for c in self.covers) else "boxes"
+        return f"{kind} are {done}{left}"
 
     def picture(self, image: Image.Image, row: int) -> Image.Image:
         """One decoded RGB image, before it is resized."""
@@ -67,6 +69,8 @@ class Hiding:
             for x0, y0, x1, y1 in cover.boxes:
                 if x1 > x0 and y1 > y0:
                     pen.rectangle((math.floor(x0), math.floor(y0), math.ceil(x1) - 1, math.ceil(y1) - 1), fill=255)
+            for outline in cover.outlines:
+                pen.polygon(outline, fill=255)
         over = image.filter(ImageFilter.GaussianBlur(self.radius)) if self.how == "blur" else Image.new("RGB", image.size)
         return Image.composite(over, image, hidden)
 
@@ -74,7 +78,7 @@ class Hiding:
         """The same for image arrays (N, C, H, W), all rows at once; boxes only."""
         if x.ndim != 4:
             raise UserError(f"data.hide needs images, got inputs of shape {tuple(x.shape[1:])}")
-        if any(c.mask for c in self.covers):
+        if any(c.mask or c.outlines for c in self.covers):
             raise UserError("data.mask needs image files; for arrays use data.boxes")
         out = torch.empty_like(x)
         across, down = torch.arange(x.shape[3]), torch.arange(x.shape[2])
@@ -110,6 +114,9 @@ def hiding(frame: pl.DataFrame, cfg: DataConfig, where: str, root: Path | None =
         return None
     if cfg.mask:
         _need(frame, [cfg.mask], where)
+        if isinstance(frame[cfg.mask].dtype, pl.List):
+            covers = tuple(Cover(outlines=_outlines(v, k + 1, where)) for k, v in enumerate(frame[cfg.mask].to_list()))
+            return _some(Hiding(cfg.hide, cfg.blur, covers), where)
         covers = tuple(Cover(mask=str((root or Path()) / p) if p else "") for p in frame[cfg.mask].to_list())
         missing = next((c.mask for c in covers if c and not Path(c.mask).is_file()), None)
         if missing is not None:
@@ -118,9 +125,22 @@ def hiding(frame: pl.DataFrame, cfg: DataConfig, where: str, root: Path | None =
         _need(frame, cfg.boxes, where)
         columns = [frame[name].to_list() for name in cfg.boxes]
         covers = tuple(Cover(_boxes(values, k + 1, where)) for k, values in enumerate(zip(*columns, strict=True)))
-    if not any(covers):
+    return _some(Hiding(cfg.hide, cfg.blur, covers), where)
+
+
+def _some(found: Hiding, where: str) -> Hiding:
+    if not any(found.covers):
         raise UserError(f"{where}: no row has a box or a mask to hide")
-    return Hiding(cfg.hide, cfg.blur, covers)
+    return found
+
+
+def _outlines(value: object, row: int, where: str) -> tuple[tuple[float, ...], ...]:
+    outlines = []
+    for corners in value if isinstance(value, list) else []:
+        if not isinstance(corners, list) or len(corners) < 6 or len(corners) % 2:
+            raise UserError(f"{where}: row {row} has the outline {corners}; an outline is x, y of at least three corners")
+        outlines.append(tuple(float(v) for v in corners))
+    return tuple(outlines)
 
 
 def _boxes(values: Sequence[object], row: int, where: str) -> tuple[Box, ...]:

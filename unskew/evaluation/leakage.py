@@ -6,7 +6,8 @@ New attackers are trained from scratch, whatever the model was trained against: 
 another, or with `fit_on=train` as the authors do: on the rows that the model was trained on, chosen on the validation split and
 tested on the judged rows. Accuracies below chance are reported as they are; `Attack(protocol="code")` folds them. `noise` repeats
 the attack with Gaussian noise on the embedding, `alpha` attacks an alpha-balanced subset of the rows,
-`rba` repeats the attack after calibrating the decisions.
+`rba` repeats the attack after calibrating the decisions. Labels that are a value of the bias itself (a model that predicts the gender
+too) are left out: attackers see the other logits, and F1 is theirs.
 
 Source: Wang et al., "Balanced datasets are not enough", ICCV 2019 (leakage, amplification, randomisation); Zhao et al., "Men also
 like shopping", EMNLP 2017 (RBA).
@@ -149,6 +150,7 @@ class Record:
     dataset_at_f1: float  # from labels wrong as often as the model
     amplification: float
     f1: float
+    average_precision: float  # mean over labels, or over classes by their probabilities
     intervals: dict[str, list[float]]
     note: str
     chance: float
@@ -157,6 +159,7 @@ class Record:
     alpha: float | None
     reached: float | None  # the largest ratio left in an alpha-balanced subset
     rows: int
+    left_out: tuple[str, ...] = ()  # labels that are the bias itself, which attackers do not see
     protocol: str = "paper"  # code: folded about one half
     fit_on: str = "judged"
     attacker: str = "network"  # on the true labels: network, or table of counts; logits are always read by networks
@@ -265,6 +268,11 @@ def _one_column(
     parts: Tensor | None,
 ) -> Record:
     y, attribute = data.y[index], data.bias[index, k]
+    asked = other_labels(y, attribute)
+    left_out: tuple[str, ...] = ()
+    if asked is not None:  # the model predicts the bias too: what is asked is whether the other labels tell it
+        left_out = tuple(name for place, name in enumerate(data.classes) if place not in set(asked.tolist()))
+        y, logits = y[:, asked], logits[:, asked]
     kept, reached = torch.arange(len(index)), None
     if options.alpha:
         balanced = balance(y, attribute, alpha=options.alpha, seed=seed)
@@ -277,22 +285,45 @@ def _one_column(
     leak = Told.of(bias_amplification(mine, y, attribute, attack=options.attack, seed=seed, parts=parts))
     randomised: tuple[Noisy, ...] = ()
     if embedding is not None and options.noise:
-        randomised = _randomised(embedding, kept, y, attribute, options, seed)
-    calibrated = _calibrated(mine, y, attribute, data, k, options, seed, trained_on()) if options.rba else None
+        randomised = _randomised(embedding, kept, asked, y, attribute, options, seed)
+    calibrated = _calibrated(mine, asked, y, attribute, data, k, options, seed, trained_on()) if options.rba else None
     fields = {f.name: getattr(leak, f.name) for f in dataclasses.fields(leak)}
     fields["intervals"] = leak.intervals | {"dataset": [plain.low, plain.high]}
     return Record(
-        **fields, bias=data.bias_names[k], dataset=plain.value, chance=plain.chance, n=plain.n,
+        **fields, average_precision=precision(mine, y, seed), bias=data.bias_names[k], dataset=plain.value, chance=plain.chance, n=plain.n,
         missing=int((attribute < 0).sum()), alpha=options.alpha or None, reached=reached, rows=len(kept),
-        protocol=(options.attack or Attack()).protocol, fit_on=options.fit_on, attacker=plain.attacker,
+        left_out=left_out, protocol=(options.attack or Attack()).protocol, fit_on=options.fit_on, attacker=plain.attacker,
         randomisation=randomised, rba=calibrated,
     )  # fmt: skip
 
 
+def other_labels(y: Tensor, attribute: Tensor) -> Tensor | None:
+    """The labels (N, L) that are not a value of the bias itself, on every row where it is known; None if all are.
+
+    >>> other_labels(torch.tensor([[1, 0], [0, 0], [1, 1]]), torch.tensor([1, 0, 1])).tolist()
+    [1]
+    """
+    if y.ndim == 1:
+        return None
+    known = attribute >= 0
+    values = sorted(set(attribute[known].tolist()))
+    own = torch.tensor(
+        [any(bool((y[known, k].bool() == (attribute[known] == v)).all()) for v in values) for k in range(y.shape[1])]
+    )
+    if not bool(own.any()):
+        return None
+    if bool(own.all()):
+        raise UserError("every label is a value of the bias itself, so there is nothing else to attack")
+    return (~own).nonzero().flatten()
+
+
 def _randomised(
-    embedding: Embedding, kept: Tensor, y: Tensor, attribute: Tensor, options: Options, seed: int
+    embedding: Embedding, kept: Tensor, asked: Tensor | None, y: Tensor, attribute: Tensor, options: Options, seed: int
 ) -> tuple[Noisy, ...]:
-    levels = [(level, noisy_logits(embedding, level, seed)[kept]) for level in sorted(options.noise)]
+    def of_others(noisy: Tensor) -> Tensor:
+        return noisy if asked is None else noisy[:, asked]
+
+    levels = [(level, of_others(noisy_logits(embedding, level, seed)[kept])) for level in sorted(options.noise)]
     f1 = [macro_f1(*decided(noisy, y)) for _, noisy in levels]
     curve = _label_curve(y, attribute, min(f1), max(f1), options.attack, seed)
     return tuple(
@@ -332,7 +363,15 @@ def _label_curve(y: Tensor, attribute: Tensor, low: float, high: float, attack: 
 
 
 def _calibrated(
-    logits: Tensor, y: Tensor, attribute: Tensor, data: DataSet, k: int, options: Options, seed: int, trained_on: DataSet
+    logits: Tensor,
+    asked: Tensor | None,
+    y: Tensor,
+    attribute: Tensor,
+    data: DataSet,
+    k: int,
+    options: Options,
+    seed: int,
+    trained_on: DataSet,
 ) -> Calibration:
     """Labels outside the margin before and after RBA to the ratios of the training rows, and quality and leakage after it."""
     name, values = data.bias_names[k], data.bias_values[k]
@@ -342,7 +381,8 @@ def _calibrated(
         raise UserError(f"value {unknown[0]!r} does not occur in the training rows, so there is no ratio to calibrate it to")
     train = trained_on.rows("train")
     column = trained_on.bias[train, trained_on.bias_index(name)]
-    ratios = training_ratios(trained_on.y[train], column, len(trained_on.classes), len(known))
+    labels = trained_on.y[train] if asked is None else trained_on.y[train][:, asked]
+    ratios = training_ratios(labels, column, len(trained_on.classes) if asked is None else len(asked), len(known))
     ratios = ratios[:, [known.index(v) for v in values]]  # classes are already in the run's order, values may not be
     calibrated = rba(logits, attribute, ratios, single=not data.multi_label, margin=options.rba)
     more = bias_amplification(calibrated.scores, y, attribute, attack=options.attack, seed=seed)
@@ -354,6 +394,13 @@ def _calibrated(
         quality=quality(calibrated.scores, y, seed),
         told=Told.of(more),
     )
+
+
+def precision(logits: Tensor, y: Tensor, seed: int) -> float:
+    """Mean average precision: over labels, or over classes, each against the rest, by the softmax."""
+    if y.ndim == 1:
+        y, logits = torch.nn.functional.one_hot(y, logits.shape[1]), logits.log_softmax(1)
+    return label_sets(logits, y, seed=seed, draws=0).average_precision
 
 
 def quality(logits: Tensor, y: Tensor, seed: int) -> Quality:

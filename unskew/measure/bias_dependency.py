@@ -4,7 +4,8 @@ r"""Bias dependency: what a model loses when rows that feed its shortcut are rem
            \qquad \mathcal{R} = \{0.25, 0.5, 0.75\}
 
 a(r) is the accuracy after training on the share r of the rows: drawn at random within classes, or those with the largest repair
-weights within classes. A large beta means that the model relies on the bias that the repair removed.
+weights within classes. A rate of 1, all rows, may be asked for too, for the curve; it does not enter beta. A large beta means that
+the model relies on the bias that the repair removed.
 
 Source: Li and Vasconcelos, "REPAIR", CVPR 2019, section 4.2 (Table 1).
 Differs: random subsets keep the class shares, like the repaired ones, so that class balance does not affect beta.
@@ -56,8 +57,8 @@ def subsets(
 
 
 def check_rates(rates: Sequence[float]) -> None:
-    if not rates or not all(0 < r < 1 for r in rates) or len({f"{r:g}" for r in rates}) < len(rates):
-        raise UserError(f"keep rates must lie between 0 and 1 and differ, got {tuple(rates)}")
+    if not any(r < 1 for r in rates) or not all(0 < r <= 1 for r in rates) or len({f"{r:g}" for r in rates}) < len(rates):
+        raise UserError(f"keep rates must lie between 0 and 1 and differ, and one must be below 1, got {tuple(rates)}")
 
 
 def beta_of(accuracy: Mapping[tuple[str, float], float]) -> BiasDependency:
@@ -68,7 +69,8 @@ def beta_of(accuracy: Mapping[tuple[str, float], float]) -> BiasDependency:
     """
     rates = tuple(rate for kind, rate in accuracy if kind == "random")
     random, repaired = (tuple(accuracy[kind, rate] for rate in rates) for kind in ("random", "repaired"))
-    beta = sum(a - b for a, b in zip(random, repaired, strict=True)) / len(rates)
+    gaps = [a - b for rate, a, b in zip(rates, random, repaired, strict=True) if rate < 1]
+    beta = sum(gaps) / len(gaps)
     return BiasDependency(beta, rates, random, repaired)
 
 

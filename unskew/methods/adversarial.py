@@ -6,26 +6,39 @@ r"""Adversarial removal: a critic guesses the bias from a layer or the masked im
 
 ==========  ===============  ====================================================================================================
 f           at               a layer by name, the last by default; `image`: the input times a mask m(x) in (0, 1) of a U-Net
-d           hidden           critic of every bias column: 300-300-300 with batch normalisation, at the image after 3 convolutions
+d           critic, hidden   critic of every bias column: 300-300-300 with batch normalisation (mlp), the same after 3 convolutions
+                             (conv, the default at the image), or a ResNet-18 (resnet18)
 lambda      lambda_          factor of the reversed gradient; the critic itself learns at full weight
+head        head             at a layer: at most so many epochs in which only the network's last module and the critic learn; it ends
+                             when an epoch lowers the task's loss by less than 1 %
 warmup      warmup           epochs in which the critic learns and no gradient is reversed
+mask        mask             at the image: epochs in which the mask alone learns, after a warm-up in which the critic alone does;
+                             then the mask rests, and classifier and critic learn
+confusion   confusion        weight of the cross-entropy between the critic's guess and the uniform distribution, which moves what
+                             comes before the critic and not the critic: it does not vanish when the critic is sure
 c           --model          the task's loss; `class_weights` for several labels per row: #without / #with, as in the paper
 ==========  ===============  ====================================================================================================
 
 `conditional=true` also shows the critic the labels: it must fail to guess the bias given the labels, so what the labels reveal by
 themselves may stay. Rows without a bias value train the task but not the critic. For batches balanced by bias, set
 `train.sampler=balanced`, which never draws those rows. The mask starts open (0.95) and multiplies the normalised image: what it
-removes becomes the mean colour. With a mask, use no warm-up: a confident critic leaves hardly any gradient to reverse.
+removes becomes the mean colour. The gradient of a confident critic nearly vanishes (at p = .9999 it is 1e-4): with a mask, use no
+warm-up, or `confusion`, whose gradient is then about .5.
+
+The authors' stages: at a layer, `head`, then jointly; at the image, from a trained classifier (`train.start=RUN`), `warmup`, `mask`,
+then the classifier. `train.freeze` keeps any part of the method as it is.
 
 Source: Wang, Zhao, Yatskar, Chang, Ordonez, "Balanced datasets are not enough", ICCV 2019, section 5; released code for sizes and
 numbers (lambda 2 for COCO, 1 for imSitu; at the image lambda 5, beta 0.1).
-Differs: one training with a warm-up instead of the paper's chain of commands; to start from a trained head or network, train it
-in another run (`train.start`). The critic at a middle layer is the same MLP on the flattened map, as in the code. `conditional`,
-several bias columns, and more than two values are ours.
+Differs: one training with stages instead of the paper's chain of commands, off by default; the critic at the image is trained on the
+masked image from the start, where the authors' ResNet-18 is trained on plain ones. The critic at a middle layer is the same MLP on
+the flattened map, as in the code (the paper has three convolutions first: critic=conv). `conditional`, `confusion`, several bias
+columns, and more than two values are ours.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -34,14 +47,17 @@ from torch import Tensor, nn
 from unskew.core import engine
 from unskew.core.errors import UserError
 from unskew.data.dataset import DataSet
-from unskew.losses import task_loss
+from unskew.losses import confusion, task_loss
 from unskew.methods._contract import Method
 from unskew.models._contract import Model
 from unskew.nn import GradientReversal, share_statistics
 from unskew.nn.mask import Mask
-from unskew.records import Batch, Facts
+from unskew.parts.critics import make_critic
+from unskew.records import Batch, Facts, Update
 
 BETA, CHANNELS = 0.1, (32, 64, 64, 128, 128)
+HIDDEN = (300, 300, 300)
+LEVEL = 0.01  # relative gain of an epoch below which the task's loss has levelled off
 FEWEST = 5  # training rows that every bias value needs for a meaningful critic
 
 
@@ -50,13 +66,27 @@ class AdversarialConfig:
     at: str = ""  # image, or a layer; empty: the last before the head
     lambda_: float = 1.0  # factor of the reversed gradient
     beta: float = BETA  # price of what the mask removes
+    head: float = 0.0  # at a layer: at most so many epochs of the last module and the critic alone, first
     warmup: float = 0.0  # epochs in which only the critic learns from the bias
-    hidden: tuple[int, ...] = (300, 300, 300)  # units of the critic's hidden layers
+    mask: float = 0.0  # at the image: epochs of the mask alone, after the warm-up; 0: everything learns together
+    confusion: float = 0.0  # weight of the critic's indecision in what comes before it; 0: only the reversed gradient
+    critic: Literal["auto", "mlp", "conv", "resnet18"] = "auto"  # auto: conv at the image, mlp at a layer
+    hidden: tuple[int, ...] = HIDDEN  # units of the critic's hidden layers
     mask_channels: tuple[int, ...] = CHANNELS  # of the U-Net, level by level
     conditional: bool = False  # show the critic the labels too
-    class_weights: bool = False  # weigh each label by #without / #with, for several labels per row
+    class_weights: bool = False  # weigh each class or label by #without / #with
 
     def __post_init__(self) -> None:
+        if min(self.head, self.mask, self.confusion) < 0:
+            raise UserError("adversarial: head, mask and confusion must not be negative")
+        if self.at == "image" and self.head:
+            raise UserError(
+                "adversarial: head is a stage of a critic at a layer; at the image, start from a run with train.start"
+            )
+        if self.at != "image" and self.mask:
+            raise UserError("adversarial: mask is a stage of the mask; add at=image")
+        if self.critic == "resnet18" and self.hidden != HIDDEN:
+            raise UserError("adversarial: hidden is for critic=mlp and conv; leave it out with critic=resnet18")
         if any(size < 1 for size in (*self.hidden, *self.mask_channels)) or not self.mask_channels:
             raise UserError("adversarial: every layer in hidden and mask_channels needs at least one unit")
         if self.lambda_ < 0 or self.beta < 0 or self.warmup < 0:
@@ -74,15 +104,17 @@ class Adversarial(Method):
     def reads_inputs(cls, cfg: AdversarialConfig) -> bool:
         return bool(cfg.at)
 
-    rows_seen: Tensor  # () rows trained on, for the warm-up
+    rows_seen: Tensor  # () rows trained on, for the stages
+    epoch_loss: Tensor  # () of the stage of the head: sum of the task's loss in this epoch
+    epoch_rows: Tensor
+    last_loss: Tensor  # () mean of the epoch before
+    head_rows: Tensor  # () rows seen when the stage ended; 0 before
     class_weight: Tensor  # (L,)
 
     def __init__(self, cfg: AdversarialConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
         super().__init__(cfg, facts, make_model)
         if not isinstance(self.model, Model):
             raise UserError("adversarial needs a network with named layers")
-        if cfg.class_weights and not facts.multi_label:
-            raise UserError("adversarial: class_weights is for several labels per row")
         self.mask = Mask(facts.shape, cfg.mask_channels) if cfg.at == "image" else None
         self.model.eval()
         with torch.no_grad():
@@ -91,11 +123,14 @@ class Adversarial(Method):
         self.model.train()
         labels = facts.num_classes if cfg.conditional else 0
         self.critics = nn.ModuleList(
-            share_statistics(Critic(tuple(shape), labels, size, cfg.hidden, pictures=self.mask is not None))
+            share_statistics(make_critic(cfg.critic, tuple(shape), labels, size, cfg.hidden, self.mask is not None))
             for size in facts.bias_sizes
         )
         self.reverse = GradientReversal(cfg.lambda_)
         self.register_buffer("rows_seen", torch.zeros((), dtype=torch.float64))
+        if cfg.head:  # of this epoch, of the last one, and the rows seen when the stage ended
+            for name in ("epoch_loss", "epoch_rows", "last_loss", "head_rows"):
+                self.register_buffer(name, torch.zeros((), dtype=torch.float64))
         self.register_buffer("class_weight", facts.label_weight)
 
     @classmethod
@@ -115,6 +150,62 @@ class Adversarial(Method):
                 notes.append(f"{missing} of {len(train)} training rows have no {name}; its critic does not see them")
         return tuple(notes)
 
+    @property
+    def staged(self) -> bool:
+        return bool(self.cfg.head or self.cfg.mask)
+
+    def parameter_sets(self) -> dict[str, list[nn.Parameter]]:
+        if not self.staged:
+            return super().parameter_sets()
+        assert isinstance(self.model, Model)
+        head = {id(p) for p in self.model.output.parameters()}
+        sets = {
+            "body": [p for p in self.model.parameters() if id(p) not in head],
+            "head": [p for p in self.model.parameters() if id(p) in head],
+            "critic": list(self.critics.parameters()),
+        }
+        return sets if self.mask is None else {**sets, "mask": list(self.mask.parameters())}
+
+    @property
+    def stage(self) -> str:
+        """head, warmup, mask or joint."""
+        seen, rows, cfg = float(self.rows_seen), self.facts.rows, self.cfg
+        if cfg.head and not float(self.head_rows):
+            return "head"
+        start = float(self.head_rows) if cfg.head else 0.0
+        if seen < start + cfg.warmup * rows:
+            return "warmup"
+        return "mask" if seen < start + (cfg.warmup + cfg.mask) * rows else "joint"
+
+    def step(self, batch: Batch, update: Update) -> dict[str, Tensor]:
+        if not self.staged:
+            return update(batch)
+        learns = {
+            "head": ["head", "critic"],
+            "warmup": ["critic"] if self.cfg.mask else ["body", "head", "critic"],
+            "mask": ["mask"],
+            "joint": ["body", "head", "critic"],
+        }
+        stage = self.stage
+        terms = update(batch, "", learns[stage])
+        if stage == "head":
+            self._watch(float(terms["task"]), float(self._rows(batch)))
+        return terms
+
+    def _watch(self, loss: float, rows: float) -> None:
+        """End the stage of the head at its last epoch, or when an epoch gained less than LEVEL of the loss before it."""
+        self.epoch_loss += loss * rows
+        self.epoch_rows += rows
+        ended = float(self.rows_seen) >= self.cfg.head * self.facts.rows
+        if float(self.epoch_rows) >= self.facts.rows:
+            mean, before = float(self.epoch_loss / self.epoch_rows), float(self.last_loss)
+            ended = ended or (before > 0 and mean > (1 - LEVEL) * before)
+            self.last_loss.fill_(mean)
+            self.epoch_loss.zero_()
+            self.epoch_rows.zero_()
+        if ended:
+            self.head_rows.copy_(self.rows_seen)
+
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         assert isinstance(self.model, Model)
         terms: dict[str, Tensor] = {}
@@ -128,15 +219,24 @@ class Adversarial(Method):
         weight = self.class_weight if self.cfg.class_weights else None
         task = task_loss(logits, batch.y, weight)
         terms["task"] = batch.mean(task)
-        warm = self.training and float(self.rows_seen) < self.cfg.warmup * self.facts.rows
+        warm = self.training and self.stage in ("head", "warmup")
         if self.training:
             self.rows_seen += self._rows(batch)
+        if self.cfg.confusion and not warm:
+            undecided = [confusion(self._without_learning(critic, read, batch)) for critic in self.critics]
+            terms["confusion"] = self.cfg.confusion * torch.stack([batch.mean(u) for u in undecided]).sum()
         read = read.detach() if warm else self.reverse(read)
         columns = batch.need("bias").unbind(1)
         terms["critic"] = torch.stack(
             [self._guess(critic, read, b, batch) for critic, b in zip(self.critics, columns, strict=True)]
         ).sum()
         return terms
+
+    def _without_learning(self, critic: nn.Module, read: Tensor, batch: Batch) -> Tensor:
+        """The critic's logits with its weights and running statistics as constants: only what comes before it gets a gradient."""
+        fixed = {name: p.detach() for name, p in critic.named_parameters()} | {n: b.clone() for n, b in critic.named_buffers()}
+        logits: Tensor = torch.func.functional_call(critic, fixed, (read, self._told(batch)))
+        return logits
 
     def _guess(self, critic: nn.Module, read: Tensor, b: Tensor, batch: Batch) -> Tensor:
         """Mean cross-entropy of one critic over rows with a known value; others do not enter its batch statistics either."""
@@ -164,33 +264,3 @@ class Adversarial(Method):
 
     def _rows(self, batch: Batch) -> Tensor:
         return engine.global_sum(torch.tensor(float(len(batch.index)), dtype=torch.float64, device=batch.x.device))
-
-
-class Critic(nn.Module):
-    """The paper's attacker as a critic: an MLP with batch normalisation, after three convolutions if it sees images."""
-
-    def __init__(self, shape: tuple[int, ...], told: int, outputs: int, hidden: tuple[int, ...], pictures: bool) -> None:
-        super().__init__()
-        self.look: nn.Module = nn.Flatten()
-        width = int(torch.tensor(shape).prod())
-        if pictures:
-            layers: list[nn.Module] = []
-            channels = shape[0]
-            for size in (16, 32, 64):
-                layers += [nn.Conv2d(channels, size, 3, stride=2, padding=1), nn.BatchNorm2d(size), nn.LeakyReLU()]
-                channels = size
-            self.look = nn.Sequential(*layers, nn.Flatten())
-            with torch.no_grad():
-                width = self.look.eval()(torch.zeros(2, *shape)).shape[1]
-            self.look.train()
-        width += told
-        parts: list[nn.Module] = []
-        for size in hidden:
-            parts += [nn.Linear(width, size), nn.BatchNorm1d(size), nn.LeakyReLU()]
-            width = size
-        self.guess = nn.Sequential(*parts, nn.Linear(width, outputs))
-
-    def forward(self, read: Tensor, told: Tensor | None) -> Tensor:
-        h = self.look(read)
-        guessed: Tensor = self.guess(h if told is None else torch.cat([h, told], 1))
-        return guessed

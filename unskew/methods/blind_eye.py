@@ -8,7 +8,8 @@ The second term is the cross-entropy to the uniform distribution over the bias v
 
 Source: Alvi, Zisserman, Nellaker, "Turning a blind eye: explicit removal of biases and variation from deep neural network
 embeddings", ECCV Workshops 2018; a baseline of Kim et al., CVPR 2019, whose weights are not published.
-Differs: one or several bias columns, each with its own predictor; on each batch the predictor is updated first, then the network.
+Differs: `mu` is not Alvi's; one or several bias columns, each with its own predictor; on each batch the predictor is updated first,
+then the network.
 """
 
 from collections.abc import Callable
@@ -22,20 +23,23 @@ from unskew.core.errors import UserError
 from unskew.losses import task_loss
 from unskew.methods._contract import Method
 from unskew.models._contract import Model
-from unskew.parts.bias_heads import bias_loss, make_heads, mean_confusion
+from unskew.nn import GradientReversal
+from unskew.parts.bias_heads import HIDDEN, bias_loss, check_hidden, make_heads, mean_confusion
 from unskew.records import Batch, Facts, Update
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlindEyeConfig:
     alpha: float = 0.1  # weight of the confusion term
+    mu: float = 0.0  # factor of a reversed gradient beside it: the row BlindEye+GRL of LNL; 0: none
     at: str = ""  # layer that the predictor reads; empty: the last before the head
     target: Literal["label", "color"] = "label"  # what it predicts: the bias columns, or the image's colours
-    hidden: tuple[int, ...] = (100,)  # units of its hidden layers, for target=label
+    hidden: tuple[int, ...] = HIDDEN  # units of its hidden layers, for target=label
 
     def __post_init__(self) -> None:
-        if self.alpha < 0:
-            raise UserError("blind_eye: alpha must not be negative")
+        check_hidden("blind_eye", self.target, self.hidden)
+        if self.alpha < 0 or self.mu < 0:
+            raise UserError("blind_eye: alpha and mu must not be negative")
 
 
 class BlindEye(Method):
@@ -49,6 +53,7 @@ class BlindEye(Method):
 
     def __init__(self, cfg: BlindEyeConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
         super().__init__(cfg, facts, make_model)
+        self.reverse = GradientReversal(cfg.mu)
         self.h: Any = make_heads(self.model, cfg.at, cfg.target, facts, cfg.hidden)
 
     @classmethod
@@ -59,12 +64,12 @@ class BlindEye(Method):
         return {"fg": list(self.model.parameters()), "h": list(self.h.parameters())}
 
     def step(self, batch: Batch, update: Update) -> dict[str, Tensor]:
-        return {**update(batch, "bias", ["h"]), **update(batch, "task", ["fg"])}
+        return {**update(batch, "bias", ["h", "fg"] if self.cfg.mu else ["h"]), **update(batch, "task", ["fg"])}
 
     def loss_bias(self, batch: Batch) -> dict[str, Tensor]:
         assert isinstance(self.model, Model)
-        with torch.no_grad():
-            f = self.model.features(batch.x, self.cfg.at)
+        with torch.set_grad_enabled(self.cfg.mu > 0):
+            f = self.reverse(self.model.features(batch.x, self.cfg.at))
         return {"bias_ce": bias_loss(self.h(f), self.h.targets(batch), batch.weight)}
 
     def loss_task(self, batch: Batch) -> dict[str, Tensor]:

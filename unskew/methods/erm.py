@@ -7,7 +7,7 @@ w_i    batch.weight  1, or the sample's weight in a repair table (mean 1)
 l      task_loss     cross-entropy; mean binary cross-entropy for several labels per row
 =====  ============  =====================================================================
 
-`class_weights=true`, for several labels per row, weighs both terms of a label by (rows without it) / (rows with it), as in Wang
+`class_weights=true` weighs the loss of a class, or both terms of a label, by (rows without it) / (rows with it), as the code of Wang
 et al., "Balanced datasets are not enough" (2019).
 
 Source: Vapnik, "Principles of risk minimization for learning theory", NeurIPS 1991.
@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from unskew.core.errors import UserError
 from unskew.losses import task_loss
 from unskew.methods._contract import Method
 from unskew.records import Batch, Facts
@@ -27,7 +26,7 @@ from unskew.records import Batch, Facts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ERMConfig:
-    class_weights: bool = False  # weigh each label by #without / #with, for several labels per row
+    class_weights: bool = False  # weigh each class or label by #without / #with
 
 
 class ERM(Method):
@@ -38,10 +37,6 @@ class ERM(Method):
 
     def __init__(self, cfg: ERMConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
         super().__init__(cfg, facts, make_model)
-        if cfg.class_weights and not facts.multi_label:
-            raise UserError(
-                "erm: class_weights is for several labels per row; for classes, use reweight or train.sampler=balanced"
-            )
         self.register_buffer("label_weight", facts.label_weight, persistent=False)
 
     def loss(self, batch: Batch) -> dict[str, Tensor]:

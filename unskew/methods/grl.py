@@ -19,7 +19,7 @@ from unskew.losses import task_loss
 from unskew.methods._contract import Method
 from unskew.models._contract import Model
 from unskew.nn import GradientReversal
-from unskew.parts.bias_heads import bias_loss, make_heads
+from unskew.parts.bias_heads import HIDDEN, bias_loss, check_hidden, make_heads
 from unskew.records import Batch, Facts
 
 
@@ -28,9 +28,10 @@ class GRLConfig:
     mu: float = 0.1  # factor of the reversed gradient
     at: str = ""  # layer that the predictor reads; empty: the last before the head
     target: Literal["label", "color"] = "label"  # what it predicts: the bias columns, or the image's colours
-    hidden: tuple[int, ...] = (100,)  # units of its hidden layers, for target=label
+    hidden: tuple[int, ...] = HIDDEN  # units of its hidden layers, for target=label
 
     def __post_init__(self) -> None:
+        check_hidden("grl", self.target, self.hidden)
         if self.mu < 0:
             raise UserError("grl: mu must not be negative")
 

@@ -15,8 +15,8 @@ o        output      one linear layer on both
 r        ridge       times the mean of the diagonal, so that the system stays solvable when F_G is nearly singular
 =======  ==========  ====================================================================================================
 
-F_L is trained by cross-entropy, F_P predicts. NGLCM sees no colour, so it cannot remove a colour bias: accuracy near chance on
-Biased MNIST, as in Table 1 of ReBias, is to be expected.
+F_L is trained by cross-entropy, F_P predicts. NGLCM sees no colour, so it cannot remove a colour bias: Table 1 of ReBias has 10.8 to
+24.7 % on Biased MNIST, below plain training at three of four correlations.
 
 Source: Wang, He, Lipton, Xing, "Learning robust representations by projecting superficial statistics out", ICLR 2019; the
 authors' code for sizes and initialisation; as a baseline of Bahng et al., ICML 2020.

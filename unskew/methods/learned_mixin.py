@@ -33,19 +33,25 @@ from unskew.methods._contract import Method
 from unskew.parts.second import Pretraining, features_and_logits, make_second
 from unskew.records import Batch, Facts, Update
 
+PENALTY, PRETRAIN = 0.36, 5.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedMixinConfig:
     variant: Literal["learned", "product"] = "learned"  # product: a = 1, no penalty
-    penalty: float = 0.36  # w: weight of the entropy
+    penalty: float = PENALTY  # w: weight of the entropy
     g: dict[str, Any] = field(default_factory=dict)  # biased network and its settings; empty: like f
     g_training: Literal["frozen", "joint"] = "frozen"  # g is trained first and then frozen, or along with f
-    pretrain: float = 5.0  # epochs of g alone
+    pretrain: float = PRETRAIN  # epochs of g alone
     frozen_head: bool = False  # keep the layer of a random, as in the released code
 
     def __post_init__(self) -> None:
         if self.penalty < 0 or self.pretrain < 0:
             raise UserError("learned_mixin: penalty and pretrain must not be negative")
+        if self.variant == "product" and (self.penalty != PENALTY or self.frozen_head):
+            raise UserError("learned_mixin: variant=product has neither penalty nor head; leave out penalty and frozen_head")
+        if self.g_training == "joint" and self.pretrain != PRETRAIN:
+            raise UserError("learned_mixin: g_training=joint trains g along with f; leave out pretrain")
 
 
 class LearnedMixin(Pretraining, Method):

@@ -13,7 +13,8 @@ mu        mu               0.1: the reversed gradient that reaches f; h itself l
 ========  ===============  ===================================================================================================
 
 Each step makes two updates on the same batch: loss and entropy update f and g; then the bias loss updates h, and f against it.
-`target=color` needs no bias column: it predicts 8 levels of each channel at half size, except where a channel is 0.
+`target=color` needs no bias column: it predicts 8 levels of each channel at the size of the layer's map, except where a channel is
+0. `mu=0` leaves the reversed gradient out: the paper's row Ours-adv.
 The authors start from a trained baseline and say this is needed: `train.start=RUN`.
 
 Source: Kim, Kim, Kim, Kim, Kim, "Learning not to learn: training deep neural networks with biased data", CVPR 2019, equations 8
@@ -34,7 +35,7 @@ from unskew.losses import task_loss
 from unskew.methods._contract import Method
 from unskew.models._contract import Model
 from unskew.nn import GradientReversal
-from unskew.parts.bias_heads import bias_loss, make_heads, mean_negative_entropy
+from unskew.parts.bias_heads import HIDDEN, bias_loss, check_hidden, make_heads, mean_negative_entropy
 from unskew.records import Batch, Facts, Update
 
 
@@ -44,9 +45,10 @@ class LNLConfig:
     mu: float = 0.1  # factor of the reversed gradient
     at: str = ""  # layer that h reads; empty: the last before the head
     target: Literal["label", "color"] = "label"  # what h predicts: the bias columns, or the image's colours
-    hidden: tuple[int, ...] = (100,)  # units of h's hidden layers, for target=label
+    hidden: tuple[int, ...] = HIDDEN  # units of h's hidden layers, for target=label
 
     def __post_init__(self) -> None:
+        check_hidden("lnl", self.target, self.hidden)
         if self.lambda_ < 0 or self.mu < 0:
             raise UserError("lnl: lambda_ and mu must not be negative")
 

@@ -8,21 +8,25 @@ r"""ReBias: train f to be independent of networks g that are biased by design.
 f          --model             the final network
 g          g.model, g2, g3     networks that can only see the bias: 1x1 convolutions (colour), BagNet (texture), 2-D (static)
 HSIC_1     measure.hsic        unbiased estimator on the batch, RBF kernels of the two feature layers; needs 4 rows
-sigma      sigma               kernel width: a number, or `median` of the distances, updated every epoch
+sigma      sigma               kernel width: a number, or `median` of the distances, updated every epoch, or of the `batch` itself
 order      order               g before f (released code) or f before g (Algorithm 1), on the same batch
 =========  ==================  ==========================================================================================
+
+Every 50 steps the log has `kernel`, the kernel value of f's typical pair of rows, and `gradient_ratio`, the length of HSIC's gradient
+over the task's, at f's features. With the fixed width 1 a typical pair of 128-d features has e^-32, so HSIC is nearly blind, and its
+gradient is 3 to 16 times shorter than the task's: raise lambda_f, read logits (`feature=logits`), or let widths follow the features.
 
 Source: Bahng, Chun, Yun, Choo, Oh, "Learning de-biased representations with biased representations", ICML 2020, equation 3,
 Algorithm 1; released code.
 Differs: lambda_g multiplies HSIC as in Algorithm 1 and the code (in equation 3, the loss of g). The diagonal of the kernel
 matrices is set to zero (the code subtracts 1 everywhere, which is the same for RBF). `sigma=median` is the mean over an epoch's
 batches of the root of the median squared distance (off the diagonal), used in the next epoch; the code pools the first quarter of
-the epoch's batches, self-distances included. With `order=g-first` f runs once a step: its pass serves the updates of g
-and its own, as f does not change in between. So the batch statistics of f move once a step and its dropout is drawn once (twice in
-the code, once per update; also here with f-first or train.accumulate above 1, where f runs in each update). The pass of f has no
-gradient in the update of g, and vice versa: each optimiser updates only its own network. On images of more than 64 pixels across
-the default g reads every second, third, ... pixel. The weights of a repair apply to the losses, not to HSIC. For the
-optimiser AdamP, set `optim.name=adamp`.
+the epoch's batches, self-distances included. `sigma=batch` and `normalise` are ours. With `order=g-first` f runs once a step: its
+pass serves the updates of g and its own, as f does not change in between. So the batch statistics of f move once a step and its
+dropout is drawn once (twice in the code, once per update; also here with f-first or train.accumulate above 1, where f runs in each
+update). The pass of f has no gradient in the update of g, and vice versa: each optimiser updates only its own network. On images of
+more than 64 pixels across the default g reads every second, third, ... pixel. The weights of a repair apply to the losses, not to
+HSIC. For the optimiser AdamP, set `optim.name=adamp`.
 """
 
 from collections.abc import Callable
@@ -43,6 +47,7 @@ from unskew.parts.second import features_and_logits, make_second
 from unskew.records import Batch, Facts, Update
 
 SIDE = 64  # pixels across of what the default g reads: more of a photograph costs gigabytes and shows it the same colours
+WATCH = 50  # steps between looks at kernel and gradients
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,18 +61,19 @@ class ReBiasConfig:
     g3: dict[str, Any] = field(default_factory=dict)  # a third
     g_updates: int = 1  # steps of g for each step of f
     order: Literal["g-first", "f-first"] = "g-first"  # which network is updated first
-    sigma: str = "1.0"  # kernel width: a number, or median
+    sigma: str = "1.0"  # kernel width: a number, median (of the last epoch's distances) or batch (of this batch's)
+    normalise: bool = False  # HSIC divided by the root of both networks' own HSIC, as in CKA
     feature: str = ""  # layer to compare: a name, or logits; empty: the last before them
 
     def __post_init__(self) -> None:
         if self.lambda_f < 0 or self.lambda_g < 0 or self.g_updates < 1:
             raise UserError("rebias: lambda_f and lambda_g must not be negative, and g_updates must be at least 1")
         try:
-            fine = self.sigma == "median" or 0 < float(self.sigma) < float("inf")
+            fine = self.sigma in ("median", "batch") or 0 < float(self.sigma) < float("inf")
         except ValueError:
             fine = False
         if not fine:
-            raise UserError(f"rebias: sigma={self.sigma} must be a number above 0, or median")
+            raise UserError(f"rebias: sigma={self.sigma} must be a number above 0, median, or batch")
 
 
 @dataclass(slots=True)
@@ -91,6 +97,7 @@ class ReBias(Method):
     width_steps: Tensor  # () steps of this epoch
     steps_per_epoch = 0
     pass_of_f: "Pass | None" = None  # during a step that updates g first
+    watched: dict[str, Tensor]  # figures for the log, every WATCH steps
 
     def __init__(self, cfg: ReBiasConfig, facts: Facts, make_model: Callable[[], nn.Module]) -> None:
         super().__init__(cfg, facts, make_model)
@@ -99,7 +106,8 @@ class ReBias(Method):
             colour = maker("rebias-conv", {"kernel": 1, "side": SIDE}, facts.shape, facts.num_classes)
         given = [(name, getattr(cfg, name)) for name in ("g", "g2", "g3")]
         self.g = nn.ModuleList(make_second(s, facts, colour if n == "g" else None, n) for n, s in given if s or n == "g")
-        start = 1.0 if cfg.sigma == "median" else float(cfg.sigma)
+        start = 1.0 if cfg.sigma in ("median", "batch") else float(cfg.sigma)
+        self.watched = {}
         self.register_buffer("width", torch.full((1 + len(self.g),), start))
         self.register_buffer("width_sum", torch.zeros(1 + len(self.g)))
         self.register_buffer("width_steps", torch.zeros((), dtype=torch.long))
@@ -119,10 +127,10 @@ class ReBias(Method):
         if self.cfg.order == "g-first":
             self.pass_of_f = Pass(len(batch.index))
             try:
-                return {**move_g(), **update(batch, "f", ["f"])}
+                return {**move_g(), **update(batch, "f", ["f"]), **self.watched}
             finally:
                 self.pass_of_f = None
-        return {**update(batch, "f", ["f"]), **move_g()}
+        return {**update(batch, "f", ["f"]), **move_g(), **self.watched}
 
     def loss_f(self, batch: Batch) -> dict[str, Tensor]:
         h, logits = self._of_f(batch)
@@ -130,6 +138,7 @@ class ReBias(Method):
             biased = [features_and_logits(g, batch.x, self.cfg.feature)[0] for g in self.g]
         terms = {"ce": batch.mean(task_loss(logits, batch.y))}
         terms["hsic"] = self.cfg.lambda_f * self._dependence(h, biased)
+        self.watched = self._watch(terms, h, biased) if (int(self.age) + 1) % WATCH == 0 else {}
         self._count(h, biased)
         return terms
 
@@ -158,8 +167,24 @@ class ReBias(Method):
             raise UserError(f"rebias: HSIC needs at least 4 rows in a batch, got {len(features[0])}; raise train.batch")
         if self.cfg.sigma == "median" and self.training and int(self.age) == 0 and int(self.width_steps) == 0:
             self.width.copy_(_median_distances(features))  # until the first epoch is complete
-        kernels = [kernel_matrix(z, sigma=float(w)) for z, w in zip(features, self.width, strict=True)]
-        return torch.stack([hsic_of_kernels(kernels[0], other) for other in kernels[1:]]).sum()
+        widths = _median_distances(features) if self.cfg.sigma == "batch" else self.width
+        kernels = [kernel_matrix(z, sigma=float(w)) for z, w in zip(features, widths, strict=True)]
+        return torch.stack([self._hsic(kernels[0], other) for other in kernels[1:]]).sum()
+
+    def _hsic(self, k: Tensor, other: Tensor) -> Tensor:
+        if not self.cfg.normalise:
+            return hsic_of_kernels(k, other)
+        own = hsic_of_kernels(k, k) * hsic_of_kernels(other, other)  # both are above 0 unless all rows are alike
+        return hsic_of_kernels(k, other) / own.clamp(min=1e-12).sqrt()
+
+    def _watch(self, terms: dict[str, Tensor], h: Tensor, biased: list[Tensor]) -> dict[str, Tensor]:
+        """For the log, not minimised: the kernel of a typical pair of f's rows, and HSIC's gradient over the task's, at f's features."""
+        if not h.requires_grad:
+            return {}
+        widths = _median_distances([h]) if self.cfg.sigma == "batch" else self.width[:1]
+        typical = (-(_median_distance(h.detach()) / widths[0].to(h)).square() / 2).exp()
+        slopes = [torch.autograd.grad(terms[name], h, retain_graph=True)[0].norm() for name in ("hsic", "ce")]
+        return {"kernel": typical, "gradient_ratio": slopes[0] / slopes[1].clamp(min=1e-30)}
 
     def _count(self, h: Tensor, biased: list[Tensor]) -> None:
         """Once per step, add the batch's median distances; at the end of an epoch their mean becomes the width."""

@@ -76,7 +76,8 @@ def train(stage: Stage, cfg: Config) -> Run:
             raise UserError(f"game={cfg.game} is not a run of repair_game on this source")
     else:
         rate = cfg.lr_weights or rate_of_weights(stage.budget, len(rows))
-        last = {"select.rule": "last", "select.patience": 0, "lr_weights": rate}
+        plain = {} if stage.frozen else {"data.augment": "none"}  # only the final model is augmented
+        last = {"select.rule": "last", "select.patience": 0, "lr_weights": rate, **plain}
         game_run = stage.run(stage.beside("game"), "repair_game", last)
     w = stage.buffer(game_run, "omega").float().sigmoid()[rows]
     if cfg.strategy == "weights":

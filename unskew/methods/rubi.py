@@ -32,18 +32,24 @@ from unskew.methods._contract import Method
 from unskew.parts.second import Pretraining, features_and_logits, make_second
 from unskew.records import Batch, Facts, Update
 
+PRETRAIN = 5.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RUBiConfig:
     weight: float = 1.0  # weight of the question branch's loss
     g: dict[str, Any] = field(default_factory=dict)  # biased network and its settings; empty: like f
     g_training: Literal["joint", "frozen"] = "joint"  # g is trained along with f, or first and then frozen
-    pretrain: float = 5.0  # epochs of g alone, if it is frozen afterwards
+    pretrain: float = PRETRAIN  # epochs of g alone, if it is frozen afterwards
     frozen_head: bool = False  # keep the head random, as in the released code
 
     def __post_init__(self) -> None:
         if self.weight < 0 or self.pretrain < 0:
             raise UserError("rubi: weight and pretrain must not be negative")
+        if self.g_training == "joint" and self.pretrain != PRETRAIN:
+            raise UserError("rubi: g_training=joint trains g along with f; leave out pretrain, or set g_training=frozen")
+        if self.frozen_head and self.weight != 1:
+            raise UserError("rubi: frozen_head=true trains no question branch; leave out weight")
 
 
 class RUBi(Pretraining, Method):

@@ -16,8 +16,11 @@ difference       2 t     2d on differences of neighbouring frames: sees what mov
 
 "Sees" is the receptive field at depth 18, in pixels or, with t, in frames (computed by `unskew.models.receptive_field`). `width`
 is the number of channels of stage 1, doubled in each later stage; `weights` names a state-dict file (.safetensors, or .pth,
-opened without running code in it), whose last layer is skipped if its number of classes differs. `normalise` scales inputs by
-ImageNet's mean and standard deviation; auto does so if there are weights.
+opened without running code in it), whose last layer is skipped if its number of classes differs. A network of clips takes the weights
+of one of images: each kernel is repeated over its frames and divided by their number (inflated, as in I3D), so that it starts
+without a sense of time: clips and their reversals have the same features. The mean over time before the linear layer is TSN's
+consensus over segments, with every frame a segment. `normalise` scales inputs by ImageNet's mean and standard deviation; auto does
+so if there are weights.
 
 Feature layers: stem, layer1 to layer4, pool.
 
@@ -47,7 +50,7 @@ BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     kind: Literal["resnet", "bagnet", "bagnet-released", "3d", "2d", "difference"] = "resnet"  # see the table above
-    depth: int = 18  # 18, or 50 for kind=resnet
+    depth: int = 18  # 18, or 50 for all but BagNets
     width: int = 64  # channels of stage 1, doubled in each later stage
     weights: str = ""  # state-dict file to start from
     normalise: Literal["auto", "none", "imagenet"] = "auto"  # scale inputs by ImageNet's mean and deviation; auto: with weights
@@ -55,7 +58,7 @@ class Config:
     def __post_init__(self) -> None:
         if self.depth not in BLOCKS:
             raise UserError(f"model.depth={self.depth}: must be 18 or 50")
-        if self.depth == 50 and self.kind != "resnet":
+        if self.depth == 50 and self.kind.startswith("bagnet"):
             raise UserError(f"model.kind={self.kind} is only available with model.depth=18")
         if self.width < 1:
             raise UserError(f"model.width={self.width}: must be at least 1")
@@ -100,9 +103,10 @@ class Bottleneck(nn.Module):
 
     def __init__(self, cfg: Config, inner: int, outer: int, stride: int, kernels: tuple[int, int]) -> None:
         super().__init__()
-        self.conv1, self.bn1 = convolution(cfg, inner, outer, 1), BatchNorm2d(outer)
-        self.conv2, self.bn2 = convolution(cfg, outer, outer, kernels[0], stride), BatchNorm2d(outer)
-        self.conv3, self.bn3 = convolution(cfg, outer, outer * self.growth, 1), BatchNorm2d(outer * self.growth)
+        norm = BatchNorm3d if cfg.clips else BatchNorm2d
+        self.conv1, self.bn1 = convolution(cfg, inner, outer, 1, frames=3), norm(outer)
+        self.conv2, self.bn2 = convolution(cfg, outer, outer, kernels[0], stride), norm(outer)
+        self.conv3, self.bn3 = convolution(cfg, outer, outer * self.growth, 1), norm(outer * self.growth)
         self.relu = nn.ReLU()
         self.downsample = _around(cfg, inner, outer * self.growth, stride)
 

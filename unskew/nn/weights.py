@@ -72,6 +72,7 @@ def load_weights(network: nn.Module, find: Callable[[], Path], head: str, rename
             f"{path}: weights of another network: missing {_some(missing)}; unknown {_some(surplus)}; "
             "the keys must be torchvision's"
         )
+    state = {n: inflated(t, own[n]) if n in own else t for n, t in state.items()}
     wrong = [n for n in state if own[n].shape != state[n].shape]
     if wrong:
         n = wrong[0]
@@ -80,6 +81,18 @@ def load_weights(network: nn.Module, find: Callable[[], Path], head: str, rename
             "check model.depth and model.width"
         )
     network.load_state_dict(state, strict=False)
+
+
+def inflated(kernel: Tensor, like: Tensor) -> Tensor:
+    """The kernel of an image as one of clips: repeated over the frames, divided by their number; anything else as it is.
+
+    >>> inflated(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 3, 2, 2)).sum().item()
+    4.0
+    """
+    if kernel.ndim != 4 or like.ndim != 5:
+        return kernel
+    frames = like.shape[2]
+    return kernel[:, :, None].expand(-1, -1, frames, -1, -1) / frames
 
 
 def read_state(path: Path) -> dict[str, Any]:

@@ -15,8 +15,11 @@ from unskew.core.version import VERSION
 from unskew.data.export import csv_text
 from unskew.pages.html import environment, style
 from unskew.records import BenchReport, Row
-from unskew.suites.reader import COST, Suite, Task, is_number, read_result, shown
+from unskew.suites.figures import COST, is_number, shown
+from unskew.suites.reader import Suite, Task, read_result
+from unskew.suites.tuning import chosen_runs
 
+AVERAGE = "average"  # in place of a data set: the mean over them
 SCHEMA = {
     "data": pl.String, "at": pl.String, "method": pl.String, "figure": pl.String, "runs": pl.Int64, "mean": pl.Float64,
     "spread": pl.Float64, "published_mean": pl.Float64, "published_spread": pl.Float64, "difference": pl.Float64,
@@ -50,7 +53,10 @@ def report(
         versions=next((r["versions"] for r in results.values()), {}),
         seconds=sum(r["seconds"] for r in results.values()),
         resumed=sorted(name for name, r in results.items() if r.get("resumed")),
-        notes=[f"{t.id}: {note}" for t in runs if t.id in results for note in results[t.id].get("notes", ())],
+        notes=[
+            *choices(runs, results),
+            *(f"{t.id}: {note}" for t in runs if t.id in results for note in results[t.id].get("notes", ())),
+        ],
         table=[Row(**row) for row in frame.to_dicts()],
         page=out / "report.html",
         failed=failed,
@@ -73,12 +79,13 @@ def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]],
     for task in tasks:
         if not task.shared:
             groups.setdefault((task.data, task.at, task.name), []).append(task)
+    groups = {key: chosen_runs(group, scores(results))[0] for key, group in groups.items()}
     costs = {key: [c for t in group if (c := _cost(t, results)) is not None] for key, group in groups.items()}
     seconds = {key: _mean(values) for key, values in costs.items()}
     rows = []
     for (data, at, name), group in groups.items():
         base = seconds.get((data, at, str(suite.table.get("baseline", "erm"))), math.nan)
-        for figure, published_name in suite.table["columns"].items():
+        for figure, published_name in suite.columns(data).items():
             if figure == COST:
                 values = [cost / base for cost in costs[(data, at, name)] if not math.isnan(base)]
             else:
@@ -93,7 +100,43 @@ def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]],
                     "published_spread": spread, "difference": ours - mean, "cost": seconds[(data, at, name)] / base if base else math.nan,
                 }
             )  # fmt: skip
+    rows += _averages(suite, rows, published)
     return pl.DataFrame(rows, schema=SCHEMA).fill_nan(None)
+
+
+def _averages(suite: Suite, rows: list[dict[str, Any]], published: pl.DataFrame | None) -> list[dict[str, Any]]:
+    """Rows of the mean over data sets, for a suite that asks for them: each method's figures where every data set has one."""
+    named, found = suite.table.get("average", ""), []
+    if not named or len({row["data"] for row in rows}) < 2:
+        return []
+    for method, figure in dict.fromkeys((row["method"], row["figure"]) for row in rows):
+        own = [row for row in rows if (row["method"], row["figure"]) == (method, figure)]
+        mean = statistics.mean(row["mean"] for row in own)
+        entry = suite.part("data")[own[0]["data"]]
+        setting = next(iter(entry.get("at", {}).values()), "")
+        theirs, spread = _look_up(suite, published, method, str(named), setting, suite.table["columns"].get(figure, ""), figure)
+        found.append(
+            {
+                "data": AVERAGE, "at": "", "method": method, "figure": figure, "runs": min(row["runs"] for row in own), "mean": mean,
+                "spread": math.nan, "published_mean": theirs, "published_spread": spread, "difference": mean - theirs, "cost": math.nan,
+            }
+        )  # fmt: skip
+    return found
+
+
+def scores(results: dict[str, dict[str, Any]]) -> dict[str, float | None]:
+    """What the candidates of a grid are chosen by."""
+    return {name: result.get("score") for name, result in results.items()}
+
+
+def choices(tasks: list[Task], results: dict[str, dict[str, Any]]) -> list[str]:
+    """The candidates chosen from grids, in words."""
+    groups: dict[tuple[str, str, str], list[Task]] = {}
+    for task in tasks:
+        if task.tried:
+            groups.setdefault((task.data, task.at, task.name), []).append(task)
+    found = {place: chosen_runs(group, scores(results))[1] for place, group in groups.items()}
+    return [f"{' '.join(filter(None, place[:2]))} {words}" for place, words in found.items() if words]
 
 
 def _cost(task: Task, results: dict[str, dict[str, Any]]) -> float | None:
@@ -115,9 +158,16 @@ def _published(
     if table is None or not metric or not method.get("published"):
         return math.nan, math.nan
     setting = method.get("published_at", "{at}").format(at=entry.get("at", {}).get(at, at))
-    wanted = {
-        "method": method["published"], "dataset": entry.get("published", data), "bias_setting": setting, "metric": metric,
-    }  # fmt: skip
+    return _look_up(suite, table, name, str(entry.get("published", data)), setting, metric, figure)
+
+
+def _look_up(
+    suite: Suite, table: pl.DataFrame | None, name: str, dataset: str, setting: str, metric: str, figure: str
+) -> tuple[float, float]:
+    theirs = suite.part("method")[name].get("published")
+    if table is None or not metric or not theirs:
+        return math.nan, math.nan
+    wanted = {"method": theirs, "dataset": dataset, "bias_setting": setting, "metric": metric}
     rows = table.filter(*(pl.col(k) == v for k, v in wanted.items()))
     if rows.is_empty():
         return math.nan, math.nan

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from unskew.core import progress
-from unskew.suites.reader import Task, is_number, shown
+from unskew.suites.figures import is_number, shown
+from unskew.suites.reader import Task
 
 
 class Board:

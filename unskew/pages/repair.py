@@ -18,6 +18,10 @@ PICTURES = 6  # of each class, at each end
 CLASSES = 12
 POINTS = 4000  # in the loss-entropy chart
 MOST_VALUES = 40
+TRUTH = {  # colours of rows in charts
+    "aligned": "#62b2a5", "conflicting": "#4a6fa5", "neither": "#a9b1b8", "right label": "#62b2a5", "wrong label": "#de6e56",
+    "clean": "#62b2a5", "noisy": "#de6e56",
+}  # fmt: skip
 SHORTCUT = 0.1  # a bias worth removing
 LEAST_GAIN = 0.2  # share of that bias which a repair should remove
 LEAST_SHARE = 0.2  # part of a class's share of the rows that should stay
@@ -70,15 +74,37 @@ class RepairPage:
     found: Repaired
     gallery: dict[str, Any]
     outcome: Outcome
+    truth: list[str] | None = None  # of every row of the outcome, where it is known
 
     def render(self) -> str:
         template = environment().get_template("repair.html")
         return template.render(
             repair={**plain(self.found.json()), "gallery": self.gallery},
             style=style(),
-            histogram=Markup(histogram(self.outcome.score)),
-            plane=Markup(plane(self.outcome)),
+            histogram=Markup(histogram(self.outcome.score, self.truth)),
+            plane=Markup(plane(self.outcome, self.truth)),
         )  # fmt: skip
+
+
+def truth(data: DataSet, outcome: Outcome) -> list[str] | None:
+    """What is true of every row: aligned, conflicting, neither, or a wrong label; None where nothing of it is known.
+
+    Repairs do not see this; their charts show by it whether they found the right rows.
+    """
+    index, pairs = outcome.index, data.alignment()
+    known = torch.tensor(data.columns["clean_label"].to_list())[index] if "clean_label" in data.columns else None
+    if pairs is None and known is None:
+        return None
+    words = [""] * len(index)
+    y = data.y[index] if known is None else known
+    if pairs is not None:
+        aligned, conflicting = pairs.of_rows(y, data.bias[index])
+        kinds = zip(aligned.tolist(), conflicting.tolist(), strict=True)
+        words = ["aligned" if a else "conflicting" if c else "neither" for a, c in kinds]
+    if known is not None:
+        wrong = (known != data.y[index]).tolist()
+        words = ["wrong label" if w else word or "right label" for w, word in zip(wrong, words, strict=True)]
+    return words
 
 
 def verdict(kept: int, rows: int, first: Measured, groups: Composition) -> str:
@@ -104,37 +130,54 @@ def _lost(groups: Composition) -> list[str]:
     return [f"Little is left of {'class' if len(lost) == 1 else 'classes'} {names}: under a fifth of the former share."]
 
 
-def histogram(score: torch.Tensor) -> str:
+def histogram(score: torch.Tensor, truth: list[str] | None = None) -> str:
+    """Rows by score; where the truth is known, one set of bars for each kind of row."""
     import altair as alt
 
-    values = score[torch.isfinite(score)].double()
+    fine = torch.isfinite(score)
+    values = score[fine].double()
     low, high = float(values.min()), float(values.max())
     if high <= low:
         return ""
     bins = 40
-    counts = torch.histc(values.float(), bins, low, high)
     width = (high - low) / bins
-    rows = [{"from": low + k * width, "to": low + (k + 1) * width, "rows": int(n)} for k, n in enumerate(counts.tolist())]
-    chart = (
-        alt.Chart(alt.Data(values=rows), width=420, height=180)
-        .mark_bar(color="#62b2a5")
-        .encode(x=alt.X("from:Q", title="score", bin="binned"), x2="to:Q", y=alt.Y("rows:Q", scale=alt.Scale(type="symlog")))
-    )
-    return charts.svg(chart)
+    of_row = ["all"] * len(score) if truth is None else truth
+    told = [word for word, there in zip(of_row, fine.tolist(), strict=True) if there]
+    rows = []
+    for kind in dict.fromkeys(told):
+        some = values[torch.tensor([word == kind for word in told])]
+        counts = torch.histc(some.float(), bins, low, high).tolist()
+        rows += [
+            {"from": low + k * width, "to": low + (k + 1) * width, "rows": int(n), "truth": kind} for k, n in enumerate(counts)
+        ]
+    bars = alt.Chart(alt.Data(values=rows), width=420, height=180)
+    place = {
+        "x": alt.X("from:Q", title="score", bin="binned"), "x2": "to:Q",
+        "y": alt.Y("rows:Q", scale=alt.Scale(type="symlog"), stack=None),
+    }  # fmt: skip
+    if truth is None:
+        return charts.svg(bars.mark_bar(color=TRUTH["aligned"]).encode(**place))
+    return charts.svg(bars.mark_bar(opacity=0.55).encode(**place, color=_by_truth(told)))
 
 
-def plane(outcome: Outcome) -> str:
-    """Loss against entropy with the line that divides them, for a repair that has both."""
+def _by_truth(told: list[str]) -> Any:
+    import altair as alt
+
+    kinds = [kind for kind in TRUTH if kind in set(told)]
+    return alt.Color("truth:N", title=None, scale=alt.Scale(domain=kinds, range=[TRUTH[kind] for kind in kinds]))
+
+
+def plane(outcome: Outcome, truth: list[str] | None = None) -> str:
+    """Loss against entropy with the line that divides them, for a repair that has both; coloured by the truth where it is known."""
     if "entropy" not in outcome.figures or outcome.noisy is None:
         return ""
     import altair as alt
 
     entropy, loss = outcome.figures["entropy"], outcome.figures["loss"]
     pick = torch.randperm(len(loss), generator=torch.Generator().manual_seed(0))[:POINTS]
-    rows = [
-        {"entropy": float(entropy[i]), "loss": float(loss[i]), "label": "noisy" if bool(outcome.noisy[i]) else "clean"}
-        for i in pick.tolist()
-    ]
+    said = ["noisy" if noisy else "clean" for noisy in outcome.noisy.tolist()]
+    told = said if truth is None else truth
+    rows = [{"entropy": float(entropy[i]), "loss": float(loss[i]), "truth": told[i]} for i in pick.tolist()]
     top = float(entropy.max())
     line = [{"entropy": 0.0, "loss": 0.0}, {"entropy": top, "loss": outcome.figures["delta"] * top}]
     points = (
@@ -143,7 +186,7 @@ def plane(outcome: Outcome) -> str:
         .encode(
             x=alt.X("entropy:Q", title="entropy of the prediction"),
             y=alt.Y("loss:Q", title="cross-entropy"),
-            color=alt.Color("label:N", title=None, scale=alt.Scale(domain=["clean", "noisy"], range=["#62b2a5", "#de6e56"])),
+            color=_by_truth(told),
         )
     )
     return charts.svg(points + alt.Chart(alt.Data(values=line)).mark_line(color="#1d2730").encode(x="entropy:Q", y="loss:Q"))

@@ -14,6 +14,7 @@ from unskew.nn import share_statistics
 from unskew.records import Batch, Facts
 
 LEVELS = 8  # of a colour channel
+HIDDEN = (100,)  # units of a label's head, by default
 
 
 class LabelHeads(nn.Module):
@@ -42,9 +43,9 @@ def _mlp(width: int, outputs: int, hidden: Sequence[int]) -> nn.Module:
 class ColourHeads(nn.Module):
     """Three small convolutional networks that read each channel's level, pixel by pixel, from a feature map."""
 
-    def __init__(self, channels: int, facts: Facts) -> None:
+    def __init__(self, channels: int, facts: Facts, stride: int = 2) -> None:
         super().__init__()
-        self.facts = facts
+        self.facts, self.stride = facts, stride
         self.heads = nn.ModuleList(
             share_statistics(
                 nn.Sequential(
@@ -61,15 +62,15 @@ class ColourHeads(nn.Module):
         return [head(h) for head in self.heads]
 
     def targets(self, batch: Batch) -> list[Tensor]:
-        """Levels 0 to 7 of each channel at half size; -1, ignored, where the channel is 0."""
-        return list(colour_levels(batch.x, self.facts.mean, self.facts.std).unbind(1))
+        """Levels 0 to 7 of each channel at the map's size; -1, ignored, where the channel is 0."""
+        return list(colour_levels(batch.x, self.facts.mean, self.facts.std, self.stride).unbind(1))
 
 
-def colour_levels(x: Tensor, mean: Sequence[float] = (), std: Sequence[float] = ()) -> Tensor:
-    """(B, 3, H/2, W/2) codes: normalisation undone, every second pixel, 256 values cut into 8 levels; -1 where the value is 0."""
+def colour_levels(x: Tensor, mean: Sequence[float] = (), std: Sequence[float] = (), stride: int = 2) -> Tensor:
+    """(B, 3, H/s, W/s) codes: normalisation undone, every s-th pixel, 256 values cut into 8 levels; -1 where the value is 0."""
     if mean:
         x = x * x.new_tensor(std).view(-1, 1, 1) + x.new_tensor(mean).view(-1, 1, 1)
-    value = (x[:, :, ::2, ::2] * 255).round().clamp(0, 255).long()
+    value = (x[:, :, ::stride, ::stride] * 255).round().clamp(0, 255).long()
     return torch.where(value == 0, -1, value // (256 // LEVELS))
 
 
@@ -91,12 +92,19 @@ def make_heads(model: nn.Module, at: str, target: str, facts: Facts, hidden: Seq
         raise UserError(
             f"target=color needs colour images and a layer that is a map; {at or 'the last layer'} has shape {tuple(shape)}"
         )
-    half = tuple(-(-side // 2) for side in facts.shape[1:])
-    if tuple(shape[1:]) != half:
+    sides, image = tuple(shape[1:]), tuple(facts.shape[1:])
+    stride = -(-image[0] // sides[0])
+    if stride < 2 or tuple(-(-side // stride) for side in image) != sides:
         raise UserError(
-            f"target=color needs a layer of half the image's size, {half}; {at or 'the last layer'} has {tuple(shape[1:])}"
+            f"target=color needs a layer of a half, a third, ... of the image's size, {image}; {at or 'the last layer'} has {sides}"
         )
-    return ColourHeads(shape[0], facts)
+    return ColourHeads(shape[0], facts, stride)
+
+
+def check_hidden(method: str, target: str, hidden: Sequence[int]) -> None:
+    """Colour is read by convolutions, which `hidden` does not describe."""
+    if target == "color" and tuple(hidden) != HIDDEN:
+        raise UserError(f"{method}: hidden is for target=label; target=color reads the map by two convolutions")
 
 
 def bias_loss(logits: list[Tensor], targets: list[Tensor], weight: Tensor | None = None) -> Tensor:

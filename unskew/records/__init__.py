@@ -5,7 +5,7 @@ from unskew.records.batch import Batch, Facts, Update
 from unskew.records.bench import BenchReport, Row
 from unskew.records.dependency import Dependency
 from unskew.records.evaluation import Evaluation, LabelFigures, TrainGroups, Verdict
-from unskew.records.groups import AVERAGES, SMALL_GROUP, Cell, Estimate, Groups
+from unskew.records.groups import AVERAGES, HALF_SUM, SMALL_GROUP, Cell, Estimate, Groups
 from unskew.records.rates import BiasRates, Bin, Calibration, ClassRates, Gap
 from unskew.records.repair import BiasShares, Composition, Measured, Reading, Repaired
 from unskew.records.run import Run
@@ -13,6 +13,7 @@ from unskew.records.table import Table
 
 __all__ = [
     "AVERAGES",
+    "HALF_SUM",
     "SMALL_GROUP",
     "Audit",
     "Batch",

@@ -65,6 +65,7 @@ class Evaluation:
     aligned_in_words: Mapping[str, str]  # what aligned means, by bias column
     verdict: Verdict
     predicted: Mapping[str, int]  # rows given each class, or label
+    confusion: list[list[int]]  # rows by true class (down) and predicted class (across); empty with several labels per row
     train: TrainGroups
     rates_by_bias: Mapping[str, BiasRates]
     groups: Groups  # over all bias columns together
@@ -95,6 +96,7 @@ class Evaluation:
         judged = {
             "verdict": self.verdict.json(),
             "predicted": dict(self.predicted),
+            "confusion": self.confusion,
             "train": self.train.json(),
             "rates_by_bias": {name: rates.json() for name, rates in self.rates_by_bias.items()},
         }

@@ -12,6 +12,7 @@ from unskew.core import notebook
 
 SMALL_GROUP = 30  # a group with fewer rows is marked wherever it is shown
 AVERAGES = ("plain", "class_balanced", "group_mean", "worst_group", "aligned", "conflicting", "unbiased")  # of Groups
+HALF_SUM = "aligned_and_conflicting"  # (aligned + conflicting) / 2, whatever the number of rows in each: PGD's CelebA
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ class Groups:
         estimates: dict[str, Estimate] = {name: getattr(self, name) for name in AVERAGES}
         return {
             **{name: e.value for name, e in estimates.items()},
+            HALF_SUM: (self.aligned.value + self.conflicting.value) / 2,
             "intervals": {name: [e.low, e.high] for name, e in estimates.items()},
             "rows": {name: e.n for name, e in estimates.items()},
             "undefined": {name: e.reason for name, e in estimates.items() if e.reason},

@@ -21,8 +21,9 @@ rows, and memory is that of the features and of one number per row.
 Source: Le Bras et al., "Adversarial filters of dataset biases", ICML 2020, algorithm 1 (m = 64, tau = 0.75).
 Differs: t, k and n are shares, since the published numbers are for sets of a million rows; a row that no model held out has score
 0. With more than 100,000 rows left, the classifiers of a round draw their parts from 100,000 of them, chosen anew in each. The
-regressions have scikit-learn's default weight decay. Without `phi`, the features are the last layer of a network trained with
-`erm` on the same rows.
+regressions have scikit-learn's default weight decay. Without `phi`, the features are the last layer of a network: that of
+`run`, whose own training rows are dropped unfiltered if it was trained on a part of them, as in the paper (the method `aflite`
+trains it on a tenth); or of one trained here with `erm` on all rows, which has seen the labels of the rows it describes, and says so.
 """
 
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from unskew.core import checkpoint, progress
 from unskew.core.config import whole_names
 from unskew.core.errors import UserError
 from unskew.core.rng import stream
+from unskew.records import Table
 from unskew.repairs._contract import Outcome, Use, Work, one_class_per_row, unit_columns
 from unskew.stats.groups import tensor_of
 from unskew.stats.independence import calibrate
@@ -47,6 +49,7 @@ SPLITS = ("train",)
 METHOD = "erm"
 TRAIN = {"train.epochs": 10, "select.every": "10 epochs"}
 POOL = 100_000  # rows from which the classifiers of a round draw their own
+TRAINED = "trained.parquet"  # in the folder of a run that was trained on a part of the rows
 TOLERANCE = 1e-3  # relative gain of a step at which a fit stops
 
 
@@ -84,6 +87,13 @@ def apply(work: Work, cfg: Config) -> Outcome:
     data = work.data
     one_class_per_row(data, "aflite")
     index, features = work.features(cfg.phi) if cfg.phi else work.layer(cfg.run, METHOD)
+    known = torch.zeros(0, dtype=torch.long) if cfg.phi else _known(cfg.run)
+    if not cfg.phi and not len(known):
+        progress.say("aflite: the network was trained on the rows that it describes; the method aflite trains it on others")
+    fresh = ~torch.isin(index, known)
+    if int(fresh.sum()) < len(data.classes):
+        raise UserError(f"aflite: the network of {cfg.run} was trained on all rows but {int(fresh.sum())}; train it on fewer")
+    every, index, features = index, index[fresh], features[fresh]
     kept, score, rounds = aflite(
         features, data.y[index], models=cfg.models, train=cfg.train, slice=cfg.slice, tau=cfg.tau, size=cfg.size,
         decay=cfg.decay, seed=work.seed, state=work.state,
@@ -91,14 +101,26 @@ def apply(work: Work, cfg: Config) -> Outcome:
     check_kept(kept, data.y[index], data.classes, f"tau={cfg.tau:g} size={cfg.size:g}")
     weight = torch.zeros(len(index))
     weight[kept] = 1
+
+    def whole(part: Tensor) -> Tensor:
+        """The same of all rows, with 0 for those that the network was trained on."""
+        return part.new_zeros(len(every)).masked_scatter_(fresh, part)
+
     if cfg.calibrate == "none":
-        return Outcome(index, weight, score, figures={"rounds": rounds}, representations=cfg.phi)
+        return Outcome(every, whole(weight), whole(score), figures={"rounds": rounds}, representations=cfg.phi)
     y, x = data.y[index], with_constant(features.reshape(len(index), -1))
     opinion = held_out_logits(x, y, len(data.classes), (1e-2,), weight=class_balanced(y), seed=work.seed)[0].argmax(1)
     tempered = calibrate(weight, y, opinion, len(data.classes))
     progress.say(tempered.words())
     figures = {"rounds": rounds, "power": tempered.power, "effective_rows": tempered.effective, "notes": [tempered.words()]}
-    return Outcome(index, tempered.weight, score, figures=figures, representations=cfg.phi, opinion=opinion)
+    judged = opinion if bool(fresh.all()) else None
+    return Outcome(every, whole(tempered.weight), whole(score), figures=figures, representations=cfg.phi, opinion=judged)
+
+
+def _known(run: str) -> Tensor:
+    """The sample ids that a run was trained on, if it was trained on a part of the rows."""
+    path = Path(run) / TRAINED
+    return Table.read(path).index if run and path.is_file() else torch.zeros(0, dtype=torch.long)
 
 
 def aflite(

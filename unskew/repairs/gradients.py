@@ -34,22 +34,25 @@ weights (last layer without its bias; `bias=true`, `layer=NAME`); K over all row
 class and the minimum over all rows (`within`, `scale`), so that rows of smaller classes are accepted more often; eval or train
 mode (`mode`); plain or augmented inputs (`augment`); lambda = 1. With last-layer gradients the direction score is useless alone:
 within a class the mean resultant length is above 0.9 and kappa in the thousands, so all rows but those at the mode underflow (try
-`lambda_=1e9`). `variant=norm` is the version published in 2023: p proportional to the norm.
+`lambda_=1e9`). `variant=norm` is the version published in 2023: p proportional to the norm. Three variants put another number in
+the place of the inverse norm in M, for the paper's comparison of scores, whose form it does not print: the probability of the
+label (`softmax`), one over the loss (`loss`), and e to the label's logit (`logit`). `layer=all` takes all parameters.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from unskew.core import config, progress
-from unskew.core.errors import UserError, suggest
+from unskew.core.errors import UserError
 from unskew.core.rng import seed_of
 from unskew.data.augment import preset
 from unskew.data.dataset import DataSet
 from unskew.data.loader import rows_in_order
+from unskew.parts.per_sample import Gradients, Layer, find_layer, gradients, row_norm
 from unskew.repairs._contract import Outcome, Use, Work, one_class_per_row
 from unskew.stats.independence import calibrate
 
@@ -68,8 +71,8 @@ class Config:
     run: str = ""  # a finished run whose model is used; empty: one is trained with gce
     lambda_: float = 1.0  # weight of the direction score
     k: int = 100  # dominant coordinates; the paper has 100 for MNIST, 500 for ResNet
-    variant: Literal["scores", "norm"] = "scores"  # norm: the version of 2023
-    layer: str = ""  # module for whose weights the gradient is taken; empty: the last linear layer
+    variant: Literal["scores", "norm", "softmax", "loss", "logit"] = "scores"  # norm: the version of 2023; others: no gradient
+    layer: str = ""  # module for whose weights the gradient is taken, or all; empty: the last linear layer
     bias: bool = False  # include the layer's bias
     dominant: Literal["all", "class"] = "all"  # rows over which dominant coordinates are chosen
     within: Literal["class", "all"] = "class"  # rows over which scores are normalised
@@ -152,6 +155,8 @@ def _scored(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> tuple[T
 
 
 def _probabilities(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> tuple[Tensor, Tensor, dict[str, Any]]:
+    if cfg.variant in SIMPLE:
+        return _simple(model, chunks, y, cfg)
     layer = find_layer(model, cfg.layer)
     classes = int(y.max()) + 1
     per_class = cfg.dominant == "class" and cfg.variant == "scores"
@@ -202,7 +207,35 @@ def _probabilities(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> 
     return index, acceptance(score, label, cfg.scale), figures
 
 
-def _gradients(model: nn.Module, layer: "Layer", chunks: Chunks, y: Tensor, bias: bool) -> Iterator[tuple[Tensor, "Gradients"]]:
+def _simple(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> tuple[Tensor, Tensor, dict[str, Any]]:
+    """The scores of a variant without gradients, from the logits alone."""
+    ids, logits = [], []
+    with torch.no_grad():
+        for part, x in chunks():
+            ids.append(part)
+            logits.append(model(x).double())
+    if not ids:
+        raise UserError("gradients: no rows to score")
+    index, z = torch.cat(ids), torch.cat(logits)
+    label = y[index]
+    group = label if cfg.within == "class" else torch.zeros_like(label)
+    return index, acceptance(share_within(SIMPLE[cfg.variant](z, label, cfg.floor), group), label, cfg.scale), {}
+
+
+def of_label(z: Tensor, y: Tensor) -> Tensor:
+    """The entry of each row's label."""
+    return z.gather(1, y[:, None]).squeeze(1)
+
+
+# Higher for rows that the biased model finds easy, as the inverse norm is.
+SIMPLE: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
+    "softmax": lambda z, y, floor: of_label(z.softmax(1), y).clamp(min=floor),
+    "loss": lambda z, y, floor: 1 / (-of_label(z.log_softmax(1), y)).clamp(min=floor),
+    "logit": lambda z, y, floor: (of_label(z, y) - of_label(z, y).max()).exp().clamp(min=floor),
+}
+
+
+def _gradients(model: nn.Module, layer: Layer, chunks: Chunks, y: Tensor, bias: bool) -> Iterator[tuple[Tensor, Gradients]]:
     """Gradients by chunk; fewer rows at a time without a closed form."""
     most = BATCH if layer.closed else max(1, DENSE // max(layer.numbers, 1))
     for index, x in chunks():
@@ -226,12 +259,7 @@ def softmax_within(exponent: Tensor, group: Tensor) -> Tensor:
 
 
 def unit(v: Tensor, floor: float = 1e-8) -> Tensor:
-    return v.double() / _norm(v).clamp(min=floor)[:, None]
-
-
-def _norm(v: Tensor) -> Tensor:
-    length: Tensor = torch.linalg.vector_norm(v.double(), dim=1)
-    return length
+    return v.double() / row_norm(v).clamp(min=floor)[:, None]
 
 
 def von_mises_fisher(resultant: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -251,134 +279,3 @@ def acceptance(score: Tensor, y: Tensor, scale: str = "all") -> Tensor:
         return score.min() / score
     lowest = score.new_full((int(y.max()) + 1,), torch.inf).scatter_reduce_(0, y, score, "amin")
     return lowest[y] / score
-
-
-# Per-sample gradients, in closed form or by torch.func.
-
-
-class Gradients(Protocol):
-    """Gradients of a batch of rows, stored as compactly as the layer allows."""
-
-    def norm(self) -> Tensor: ...
-
-    def absolute_sum(self, group: Tensor, size: int) -> Tensor:
-        """(size, P) sums of |gradient| by group."""
-        ...
-
-    def only(self, chosen: Tensor, group: Tensor | None) -> Tensor:
-        """(b, k) these coordinates of every row."""
-        ...
-
-    def small(self, k: int) -> bool:
-        """Whether a row takes O(k) numbers, so that all rows can be kept."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Outer:
-    """Gradient of a linear layer's weights: error (b, C) times input (b, F), never multiplied out."""
-
-    error: Tensor  # softmax - onehot
-    h: Tensor
-
-    def norm(self) -> Tensor:
-        return _norm(self.error) * _norm(self.h)
-
-    def absolute_sum(self, group: Tensor, size: int) -> Tensor:
-        e, h = self.error.abs().double(), self.h.abs().double()
-        if size == 1:
-            return (e.T @ h).reshape(1, -1)
-        return torch.stack([(e[group == c].T @ h[group == c]).flatten() for c in range(size)])
-
-    def only(self, chosen: Tensor, group: Tensor | None) -> Tensor:
-        width = self.h.shape[1]
-        if group is None:
-            which = chosen[0]
-            return self.error[:, which // width].double() * self.h[:, which % width].double()
-        which = chosen[group]
-        return self.error.gather(1, which // width).double() * self.h.gather(1, which % width).double()
-
-    def small(self, k: int) -> bool:
-        return self.error.shape[1] + self.h.shape[1] <= 4 * k
-
-
-@dataclass(frozen=True, slots=True)
-class Dense:
-    """Gradients (b, P) multiplied out: any layer."""
-
-    g: Tensor
-
-    def norm(self) -> Tensor:
-        return _norm(self.g)
-
-    def absolute_sum(self, group: Tensor, size: int) -> Tensor:
-        return self.g.new_zeros(size, self.g.shape[1]).index_add_(0, group, self.g.abs()).double()
-
-    def only(self, chosen: Tensor, group: Tensor | None) -> Tensor:
-        return (self.g[:, chosen[0]] if group is None else self.g.gather(1, chosen[group])).double()
-
-    def small(self, k: int) -> bool:
-        return self.g.shape[1] <= 4 * k
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    name: str
-    closed: bool  # whether it is the last linear layer, whose output is the logits
-    numbers: int  # parameters
-
-
-def find_layer(model: nn.Module, name: str = "") -> Layer:
-    modules = {n: m for n, m in model.named_modules() if n and any(True for _ in m.parameters())}
-    linear = [n for n, m in modules.items() if isinstance(m, nn.Linear)]
-    if not name and not linear:
-        raise UserError(f"{type(model).__name__} has no linear layer; name the module to take gradients of with layer=NAME")
-    if name and name not in modules:
-        raise UserError(f"no layer {name!r}{suggest(name, modules)}")
-    chosen = name or linear[-1]
-    return Layer(chosen, bool(linear) and chosen == linear[-1], sum(p.numel() for p in modules[chosen].parameters()))
-
-
-def gradients(model: nn.Module, layer: Layer, x: Tensor, y: Tensor, bias: bool = False) -> Gradients:
-    """The gradients of each row's cross-entropy with respect to one layer's weights."""
-    if layer.closed:
-        outer = _outer(model, layer.name, x, y, bias)
-        if outer is not None:
-            return outer
-    return Dense(_dense(model, layer.name, x, y, bias))
-
-
-def _outer(model: nn.Module, name: str, x: Tensor, y: Tensor, bias: bool) -> Outer | None:
-    seen: list[tuple[Tensor, Tensor]] = []
-    handle = model.get_submodule(name).register_forward_hook(lambda m, inputs, output: seen.append((inputs[0], output)))
-    try:
-        with torch.no_grad():
-            logits = model(x)
-    finally:
-        handle.remove()
-    if len(seen) != 1 or seen[0][1] is not logits or seen[0][0].ndim != 2:
-        return None  # something else turns this layer's output into the logits
-    h = seen[0][0]
-    error = logits.double().softmax(1)
-    # 1 - p of the true class as the sum of the others: exact even if p is nearly 1.
-    error.scatter_(1, y[:, None], 0.0)
-    error.scatter_(1, y[:, None], -error.sum(1, keepdim=True))
-    h = torch.cat([h, h.new_ones(len(h), 1)], 1) if bias else h
-    return Outer(error.to(h.dtype), h)
-
-
-def _dense(model: nn.Module, name: str, x: Tensor, y: Tensor, bias: bool) -> Tensor:
-    from torch.func import functional_call, grad, vmap
-
-    chosen = {
-        f"{name}.{n}": p.detach() for n, p in model.get_submodule(name).named_parameters() if bias or not n.endswith("bias")
-    }
-    rest = {n: t.detach() for n, t in [*model.named_parameters(), *model.named_buffers()] if n not in chosen}
-
-    def loss(part: dict[str, Tensor], one: Tensor, label: Tensor) -> Tensor:
-        logits = functional_call(model, {**rest, **part}, (one[None],))
-        return nn.functional.cross_entropy(logits, label[None])
-
-    by_name = vmap(grad(loss), in_dims=(None, 0, 0), randomness="different")(chosen, x, y)
-    whole: Tensor = torch.cat([by_name[n].flatten(1) for n in chosen], 1).detach()
-    return whole

@@ -28,6 +28,7 @@ class Attack:
     batch: int = 128
     epochs: int = 100
     min_steps: int = 2500
+    share: float = 1.0  # share of the rows to fit on that attackers are given
     together: bool = True  # all rounds as one batched model; False runs them one after another, for comparison
     protocol: Literal["paper", "code"] = "paper"  # paper: plain accuracy; code: 0.5 + |acc - 0.5|, as the released code folds it
     attacker: Literal["auto", "network", "table"] = (
@@ -39,6 +40,8 @@ class Attack:
             raise UserError(
                 "attack: rounds, hidden, batch and epochs must be at least 1, lr above 0, and layers and min_steps not negative"
             )
+        if not 0 < self.share <= 1:
+            raise UserError(f"attack: share={self.share:g} must lie in (0, 1]")
         for name, value, allowed in (
             ("protocol", self.protocol, ("paper", "code")),
             ("attacker", self.attacker, ("auto", "network", "table")),
@@ -69,6 +72,10 @@ def attack_some(
 ) -> Tensor:  # fmt: skip
     """Train the attackers `names` together; random draws depend only on the name, not on the other attackers."""
     x, a = data["train"]
+    if attack.share < 1:
+        count = max(2, round(attack.share * x.shape[1]))
+        some = torch.stack([torch.randperm(x.shape[1], generator=stream(seed, "share", name))[:count] for name in names])
+        x, a = torch.gather(x, 1, some[:, :, None].expand(-1, -1, x.shape[2])), torch.gather(a, 1, some)
     rounds, n, width = x.shape
     net = Attackers(width, num_values, attack, [stream(seed, "attacker", name) for name in names])
     optimizer = torch.optim.Adam(net.parameters, lr=attack.lr, weight_decay=attack.weight_decay, fused=True)

@@ -1,5 +1,6 @@
 """The runs of a suite at a scale, each with its settings, all checked down to the last key before anything starts."""
 
+import dataclasses
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +15,9 @@ from unskew.data.sources import pieces
 from unskew.evaluation._contract import questions
 from unskew.features import spec
 from unskew.measure.bias_dependency import check_rates
-from unskew.suites.reader import Suite, Task, argument
+from unskew.suites.figures import argument
+from unskew.suites.reader import Suite, Task
+from unskew.suites.tuning import candidates, label
 from unskew.training.settings import check_training, repair_settings
 
 MOST_SEEDS = 1000  # of one request
@@ -117,12 +120,18 @@ def _runs(
     paths: dict[str, str] = {}
     used = {n: e for n, e in suite.part("method").items() if not methods or n in methods}
     tables = [extra, *(table for n in used for table, _ in _layers(suite, scale, data, "method", n))]
-    asked = " ".join(v for table in tables for v in table.values())
+    asked = " ".join(
+        [*(v for table in tables for v in table.values()), *(f"{{shared.{e.get('judge', '')}}}" for e in used.values())]
+    )
     for kind, entries in (("shared", suite.part("shared")), ("method", used)):
         for name, own in entries.items():
             if kind == "shared" and f"{{shared.{name}}}" not in asked:
                 continue
             settings = {k: v for table, _ in _layers(suite, scale, data, kind, name) for k, v in table.items()} | extra
+            judge = str(own.get("judge", ""))
+            if judge:
+                _check_judge(suite, name, own)
+                settings = {"judge": f"{{shared.{judge}}}"}
             for named in re.findall(r"\{shared\.([^}]*)\}", " ".join(settings.values())):
                 where_named = (f"[{kind}.{name}", f"{{shared.{named}}}")
                 if named not in suite.part("shared"):
@@ -136,15 +145,33 @@ def _runs(
             task = Task(
                 id=tag, data=data, at=at, name=name, seed=seed,
                 source=_filled(suite, entry.get("source", ""), values, data),
-                method=str(own.get("method", name)), model=str(own.get("model", entry.get("model", ""))),
+                method=str(own.get("method", name)), model=_filled(suite, str(own.get("model", values["model"])), values, name),
                 settings={k: v if "{shared." in v else _filled(suite, v, values, name) for k, v in settings.items()},
                 needs=needs, shared=kind == "shared", judging=judging, split=suite.table.get("split", "test"),
-                read_from=own.get("read_from", ""), force=bool(suite.table.get("force", False)),
+                read_from=own.get("read_from", ""), judge=judge, force=bool(suite.table.get("force", False)),
             )  # fmt: skip
             if kind == "shared":
                 paths[name] = tag
-            tasks.append(task)
+            tasks += _tuned(task, own.get("grid", {}), str(suite.table.get("choose", "")), chosen.get("grid") is False, extra)
     return tasks
+
+
+def _check_judge(suite: Suite, name: str, own: dict[str, Any]) -> None:
+    for key in ("method", "model", "settings", "grid", "scale"):
+        if key in own:
+            raise suite.wrong(f"[method.{name}] judges a shared run and trains nothing: leave out {key}", f"[method.{name}", key)
+
+
+def _tuned(task: Task, grid: dict[str, Any], choose: str, first: bool, extra: dict[str, str]) -> list[Task]:
+    """The run itself, or one for every candidate of its grid; a setting of the command line is not tuned."""
+    tried = [{k: v for k, v in one.items() if k not in extra} for one in candidates(grid, first)]
+    every = {label(one): one for one in tried}
+    if len(every) == 1:
+        return [dataclasses.replace(task, settings=task.settings | tried[0])]
+    return [
+        dataclasses.replace(task, id=f"{task.id}-{name}", settings=task.settings | one, tried=one, choose=choose)
+        for name, one in every.items()
+    ]
 
 
 def _layers(suite: Suite, scale: str, data: str, kind: str, name: str) -> list[tuple[dict[str, str], tuple[str, ...]]]:
@@ -188,7 +215,9 @@ def _check(suite: Suite, scale: str, tasks: list[Task], extra: dict[str, str]) -
     """Check the names, settings and budget of every task; data sets are not made."""
     done = set()
     for task in tasks:
-        if task.model and not {"train.epochs", "train.steps"} & set(task.settings):  # the default training has a budget
+        if (
+            task.model and not task.judge and not {"train.epochs", "train.steps"} & set(task.settings)
+        ):  # the default training has a budget
             raise suite.wrong(f"{task.id} has no budget: give train.epochs or train.steps", f".{task.name}]")
         key = (task.source, task.method, task.model, tuple(sorted(task.settings.items())), str(task.judging))
         if key in done:
@@ -236,16 +265,40 @@ def _check_source(source: str) -> None:
 
 def check_on_disk(tasks: list[Task]) -> None:
     """Reject real sets that are incomplete on disk before the first run starts."""
-    for source in dict.fromkeys(task.source for task in tasks):
+    named = [source for task in tasks for source in (task.source, task.judging.get("on", "")) if source]
+    for source in dict.fromkeys(named):
         name, _, settings = source.partition(":")
         if name.replace("_", "-") in registry.names("data"):
             built_in = sets.load(name)
             if built_in.listing is not None:
                 built_in.listing(config.build(built_in.config, config.words(list(pieces(settings)))))
+    pairs = {(t.source, t.judging["on"]) for t in tasks if t.judging.get("on") and t.judging.get("shared_classes")}
+    for source, other in sorted(pairs):
+        check_shared(source, other)
+
+
+def check_shared(source: str, other: str) -> None:
+    """Refuse to train for a judgement that cannot be made: the two sources must have classes of the same name."""
+    known = [set(_classes(name)) for name in (source, other)]
+    if all(known) and len(known[0] & known[1]) < 2:
+        names = " and ".join(", ".join(sorted(k)[:4]) for k in known)
+        raise UserError(f"{source} and {other} share {len(known[0] & known[1])} classes by name ({names}); at least 2 are needed")
+
+
+def _classes(source: str) -> tuple[str, ...]:
+    """The classes of a real set in its official layout; empty for other sources, which their runs check."""
+    name, _, settings = source.partition(":")
+    if name.replace("_", "-") not in registry.names("data") or sets.load(name).listing is None:
+        return ()
+    listing = sets.load(name).listing
+    assert listing is not None
+    return tuple(listing(config.build(sets.load(name).config, config.words(list(pieces(settings))))).classes)
 
 
 def _check_run(task: Task) -> None:
     """Check the method, the network and their settings."""
+    if task.judge:
+        return  # the shared run is checked
     name, settings = task.method, {k: v for k, v in task.settings.items() if "{shared." not in v}
     if name == "dependency":
         if not settings.get("phi"):

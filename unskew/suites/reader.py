@@ -7,18 +7,25 @@ columns = { aligned = "major acc %" }      # a figure of evaluate's JSON = its n
                                            # `cost`: ratio of seconds; `repair.bias_after`: of the repair's JSON beside the run;
                                            # `kept.clean_aligned`: training rows left, by true or wrong label and by their bias
 baseline = "erm"                           # costs are ratios to the cost of this method
+average = "Average"                        # add rows of the mean over data sets, under this name in the published table
 split = "test"                             # the split to judge
+choose = "val-loss"                        # how a candidate of a grid is chosen: the lowest loss on the validation split, or
+                                           # oracle: the highest (aligned + conflicting) / 2 there
 force = true                               # use the tables of repairs that the guards refuse
 evaluate = { temporal = true }             # more questions to evaluate: leakage (attack), temporal, textures, on, shared_classes
 
 [settings]                                 # of every run, as on the command line
-[scale.small]                              # seeds, settings, vars, evaluate; `only` leaves out data sets or methods
-[data.NAME]                                # source with {at}, {seed} and vars; model, in settings {model}; settings; published
+[scale.small]                              # seeds, settings, vars, evaluate; `only` leaves out data sets or methods; grid = false
+                                           # takes the first value of every grid
+[data.NAME]                                # source with {at}, {seed} and vars; model, in settings {model}; settings; published;
+                                           # columns, instead of the suite's
 at = { "0.99" = "|M|/|D|=99%" }            # values of {at} = their name in the published table
 [shared.NAME]                              # a run that methods use as {shared.NAME}: method, settings
 [method.NAME]                              # method (NAME if not given), settings, published, model; method = "dependency" is that
                                            # command, with phi and rates among its settings, and columns name figures of its JSON
 evaluate = { noise = [1.0] }               # for this row; overrides the suite's and the scale's
+judge = "base"                             # train nothing, and judge the run of [shared.base]: no method and no settings
+grid = { optim.lr = [0.01, 0.02] }         # a run for every combination; the row reports the one chosen
 read_from = "leakage.randomisation.0"      # report the figures of this part of the answer, not the plain ones
 """
 
@@ -28,44 +35,36 @@ import json
 import os
 import re
 import tomllib
-import typing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from unskew.core import config, registry
+from unskew.core import registry
 from unskew.core.errors import UserError, suggest
-from unskew.evaluation._contract import Question, questions
-from unskew.records import AVERAGES
+from unskew.suites.figures import COST, FIGURES, STAGES, answers, argument, arguments, toml_type
+from unskew.suites.tuning import check_grids
 
 HERE = Path(__file__).parent
 LONGEST_NAME = 60  # bytes: several names make up the name of a file
 TOP = {
-    *("title", "force", "published", "seeds", "columns", "baseline", "split", "leakage", "evaluate"),
+    *("title", "force", "published", "seeds", "columns", "baseline", "split", "leakage", "evaluate", "choose", "average"),
     *("settings", "scale", "data", "shared", "method"),
 }
 TYPES: dict[str, tuple[type, ...]] = {
     "title": (str,), "force": (bool,), "published": (str,), "seeds": (int,), "columns": (dict,), "baseline": (str,), "settings": (dict,),
     "scale": (dict,), "data": (dict,), "shared": (dict,), "method": (dict,), "split": (str,), "leakage": (bool,),
     "evaluate": (dict,), "vars": (dict,), "only": (list,), "source": (str,), "at": (dict,), "model": (str,), "published_at": (str,),
-    "read_from": (str,),
+    "read_from": (str,), "choose": (str,), "grid": (dict, bool), "judge": (str,), "average": (str,),
 }  # fmt: skip
 WORDS = {str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list", bool: "true or false"}
-FIGURES = {*AVERAGES, "f1_macro", "average_precision"}  # always in evaluate's JSON
-COST = "cost"  # a column of this name is the ratio of seconds to the baseline's, not a figure of evaluate
-STAGES = {  # figures of a run's repairs, by the first part of the column's name
-    "repair": ("bias_before", "bias_after", "kept"),
-    "kept": ("clean_aligned", "clean_conflicting", "noisy_aligned", "noisy_conflicting"),
-}
-NUMBERS = {"beta", *(f"{part}.{name}" for part, names in STAGES.items() for name in names)}  # figures that are not shares
 KEYS = ("method", "dataset", "bias_setting", "metric", "mean")  # required columns of a published table; std is optional
 PARTS = {
-    "scale": {"seeds", "settings", "vars", "only", "evaluate"},
-    "data": {"source", "model", "settings", "published", "at", "scale"},
+    "scale": {"seeds", "settings", "vars", "only", "evaluate", "grid"},
+    "data": {"source", "model", "settings", "published", "at", "scale", "columns"},
     "shared": {"method", "model", "settings", "scale"},
-    "method": {"method", "model", "settings", "published", "published_at", "scale", "evaluate", "read_from"},
+    "method": {"method", "model", "settings", "published", "published_at", "scale", "evaluate", "read_from", "grid", "judge"},
 }
 
 
@@ -88,6 +87,9 @@ class Task:
     split: str = "test"  # the split to judge
     read_from: str = ""  # the part of evaluate's answer whose figures are reported
     force: bool = False  # use the tables of repairs that the guards refuse
+    tried: dict[str, str] = dataclasses.field(default_factory=dict)  # of a grid: the values of this candidate
+    judge: str = ""  # trains nothing and judges this shared run
+    choose: str = ""  # of a grid: how the candidate that is reported is chosen
 
     def json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -119,6 +121,15 @@ class Suite:
     def part(self, kind: str) -> dict[str, dict[str, Any]]:
         entries: dict[str, dict[str, Any]] = self.table.get(kind, {})
         return entries
+
+    def columns(self, data: str) -> dict[str, str]:
+        """The figures to report of a data set, with their names in the published table."""
+        own: dict[str, str] = self.part("data")[data].get("columns", {}) or self.table["columns"]
+        return own
+
+    def every_column(self) -> list[str]:
+        """The figures of the suite and of its data sets."""
+        return list(dict.fromkeys(name for data in self.part("data") for name in self.columns(data)))
 
     def published_text(self) -> str:
         """The text of the published table, beside the suite or in the package; empty if the suite names none."""
@@ -197,6 +208,7 @@ def _check_keys(suite: Suite) -> None:
     _check_columns(suite)
     for name, entry in suite.part("method").items():
         _check_read_from(suite, name, entry)
+    check_grids(suite)
     baseline = suite.table.get("baseline", "")
     if baseline and baseline not in suite.part("method"):
         raise suite.wrong(
@@ -225,7 +237,7 @@ def _check_evaluate(suite: Suite, table: dict[str, Any], *header: str) -> None:
         words = (*header, "evaluate", key)
         if key not in hints:
             raise suite.wrong(f"evaluate has an unknown entry {key!r}{suggest(key, hints)}", *words)
-        _check_type(suite, f"evaluate.{key}", value, (_toml_type(hints[key]),), *words)
+        _check_type(suite, f"evaluate.{key}", value, (toml_type(hints[key]),), *words)
         try:
             argument(key, value)
         except UserError as error:
@@ -258,9 +270,10 @@ def _check_scales(suite: Suite, kind: str, name: str, scales: dict[str, Any]) ->
 
 def _check_words(suite: Suite) -> None:
     """Names in the published table must be text, and vars must not clash with {at}, {seed} and {model}."""
-    for name, metric in suite.table.get("columns", {}).items():
-        if not isinstance(metric, str):
-            raise suite.wrong(f"columns: the published name of {name!r} must be text, got {metric!r}", "columns", name)
+    for table in (suite.table, *suite.part("data").values()):
+        for name, metric in table.get("columns", {}).items():
+            if not isinstance(metric, str):
+                raise suite.wrong(f"columns: the published name of {name!r} must be text, got {metric!r}", "columns", name)
     for scale, entry in suite.part("scale").items():
         for name in {"at", "seed", "model"} & set(entry.get("vars", {})):
             raise suite.wrong(f"vars: {name} is set by every run; choose another name", f"[scale.{scale}", "vars")
@@ -283,46 +296,31 @@ def _check_words(suite: Suite) -> None:
             raise suite.wrong(f"published_at = {entry['published_at']!r}: may hold {{at}} and no other braces", *words) from None
 
 
-def arguments() -> dict[str, Any]:
-    """The arguments of evaluate that a suite may set, from the questions' own options: name and type."""
-    return {"on": str, **{name: hint for question in questions() for name, hint in question.arguments.items()}}
-
-
-def argument(name: str, value: Any) -> Any:
-    """Convert a value of a suite's `evaluate` for evaluate: a table becomes a record, a list a tuple."""
-    hint = arguments()[name]
-    record = next((part for part in typing.get_args(hint) if dataclasses.is_dataclass(part)), None)
-    if isinstance(value, dict) and record is not None:
-        return config.build(typing.cast("type[Any]", record), value, f"{name}.")
-    return config.read(value, hint, name)
-
-
-def _toml_type(hint: Any) -> type:
-    if any(dataclasses.is_dataclass(part) for part in typing.get_args(hint)):
-        return dict
-    kinds: dict[Any, type] = {tuple: list, typing.Literal: str}
-    return kinds.get(typing.get_origin(hint), typing.cast("type", hint))
-
-
 def _check_columns(suite: Suite) -> None:
     """Every column must be a figure of evaluate or of a repair. Its runs check whether a data set has the split that it names."""
     if any(entry.get("method", name) == "dependency" for name, entry in suite.part("method").items()):
-        return  # its columns are figures of another command's JSON
+        return _check_dependency(suite)  # its columns are figures of another command's JSON
     tables = (suite.table, *suite.part("scale").values(), *suite.part("method").values())
     given = {key: value for table in tables for key, value in table.get("evaluate", {}).items() if value}
     given |= {"leakage": True} if suite.table.get("leakage") else {}
-    for name in suite.table["columns"]:
+    for name in suite.every_column():
         _check_column(suite, name, given)
 
 
+def _check_dependency(suite: Suite) -> None:
+    for name in suite.every_column():
+        if name not in ("beta", COST) and re.fullmatch(r"(random|repaired)@[0-9.]+", name) is None:
+            raise suite.wrong(f"column {name!r} is not a figure of dependency: use beta, random@RATE or repaired@RATE", "columns")
+
+
 def _check_column(suite: Suite, name: str, given: dict[str, Any]) -> None:
-    answers = _answers()
+    known = answers()
     part, dot, figure = name.partition(".")
     if dot and part in STAGES:
         if figure not in STAGES[part]:
             raise suite.wrong(f"column {name!r} is not a figure of {part}{suggest(figure, STAGES[part])}", "columns", name)
-    elif dot and part in answers:
-        question = answers[part]
+    elif dot and part in known:
+        question = known[part]
         first = next(iter(question.arguments))
         if not question.wanted(given):
             raise suite.wrong(f"column {name!r} needs evaluate = {{ {first} = ... }}", "columns", part)
@@ -331,7 +329,7 @@ def _check_column(suite: Suite, name: str, given: dict[str, Any]) -> None:
     elif dot and not part:
         raise suite.wrong(f"column {name!r} has no split before the dot", "columns", name)
     elif (figure if dot else name) not in (FIGURES if dot else {*FIGURES, COST}):
-        allowed = {*FIGURES, COST, *answers, *STAGES}
+        allowed = {*FIGURES, COST, *known, *STAGES}
         raise suite.wrong(f"column {name!r} is not a figure of evaluate{suggest(figure or name, allowed)}", "columns", name)
 
 
@@ -341,18 +339,13 @@ def _check_read_from(suite: Suite, name: str, entry: dict[str, Any]) -> None:
     if not place:
         return
     words = (f"[method.{name}", "read_from")
-    answers = _answers()
+    known = answers()
     key, _, inner = place.partition(".")
-    if key not in answers:
-        raise suite.wrong(f"read_from = {place!r}: evaluate gives no answer {key!r}{suggest(key, answers)}", *words)
-    parts = [field.name for field in dataclasses.fields(answers[key].record)]
+    if key not in known:
+        raise suite.wrong(f"read_from = {place!r}: evaluate gives no answer {key!r}{suggest(key, known)}", *words)
+    parts = [field.name for field in dataclasses.fields(known[key].record)]
     if inner.partition(".")[0] not in parts:
         raise suite.wrong(f"read_from = {place!r}: {key} has no part {inner!r}{suggest(inner, parts)}", *words)
-
-
-def _answers() -> dict[str, Question]:
-    """The question behind every key of evaluate's JSON that has one."""
-    return {key: question for question in questions() for key in question.keys}
 
 
 def _check_type(suite: Suite, name: str, value: Any, types: tuple[type, ...], *words: str) -> None:
@@ -383,14 +376,3 @@ def read_result(path: Path) -> dict[str, Any] | None:
     figures = result.get("figures", {} if result["shared"] else None)
     fine = isinstance(figures, dict) and all(v is None or isinstance(v, float | int) for v in figures.values())
     return result if fine and isinstance(result.get("machine", ""), str) else None
-
-
-def is_number(figure: str) -> bool:
-    """Whether a figure is shown as it is, not in per cent."""
-    part = figure.partition(".")[0]
-    return figure in NUMBERS or any(part in question.keys and not question.shares for question in questions())
-
-
-def shown(figure: str, value: float) -> float:
-    """A figure as tables show it: shares in per cent."""
-    return value if is_number(figure) else 100 * value

@@ -25,9 +25,14 @@ def recipe(text: str, seed: int = 0) -> Recipe:
     chosen = _chosen(suite, words, text)
     only = [word for word in chosen.values() if word]
     tasks = plan(suite, scale, seeds=f"{seed}..{seed}", only=only)
+    if any(t.tried for t in tasks):
+        tried = " ".join(next(t for t in tasks if t.tried).tried)
+        raise UserError(f"recipe {text!r} is chosen from a grid; run it with unskew bench {suite.name}, which tunes {tried}")
     if len([t for t in tasks if not t.shared]) != 1:
         raise UserError(f"recipe {text!r} does not name a single run of {suite.name}")
     task = next(t for t in tasks if not t.shared)
+    if task.judge:
+        raise UserError(f"recipe {text!r} trains nothing: it judges the run of [shared.{task.judge}]")
     if task.method == "dependency":
         raise UserError(
             f"recipe {text!r} is a dependency, not a training; run it with unskew bench {suite.name} --only {task.name}"

@@ -60,10 +60,11 @@ def _split_as_before(source: Any, reading: DataConfig, fingerprint: str) -> Data
     return None
 
 
-def other_data(run: Run, source: Any, shared_classes: bool = False) -> tuple[DataSet, Tensor]:
+def other_data(run: Run, source: Any, shared_classes: bool = False, any_shape: bool = False) -> tuple[DataSet, Tensor]:
     """Another source with the run's class codes and aligned pairs, and a mask of the rows whose class the run knows.
 
-    With `shared_classes` the source may have other classes; their rows are false in the mask and coded as class 0.
+    With `shared_classes` the source may have other classes; their rows are false in the mask and coded as class 0. With
+    `any_shape` its clips may have another number of frames.
     """
     record = run.whole
     # These choose rows and splits of the run's own source and do not apply to another.
@@ -80,7 +81,8 @@ def other_data(run: Run, source: Any, shared_classes: bool = False) -> tuple[Dat
         kinds = ("one class per row", "several labels per row")
         raise UserError(f"{data.name} has {kinds[data.multi_label]}; {run.path} was trained for {kinds[not data.multi_label]}")
     unknown = [c for c in data.classes if c not in known]
-    if (unknown and not shared_classes) or list(data.shape) != record["data"]["shape"]:
+    same = list(data.shape) == record["data"]["shape"] or (any_shape and list(data.shape)[1:] == record["data"]["shape"][1:])
+    if (unknown and not shared_classes) or not same:
         what = f"class {unknown[0]!r}, which the run does not know" if unknown else f"shape {data.shape}"
         trained_for = f"classes {', '.join(known[:8])} and shape {tuple(record['data']['shape'])}"
         raise UserError(f"{data.name} has {what}; {run.path} was trained for {trained_for}")

@@ -34,6 +34,7 @@ class TrainConfig:
     weights: Literal["auto", "loss", "chance", "keep", "sampler"] = "auto"  # use of a table's weights; auto: as the table says
     tune: Literal["auto", "head", "all"] = "auto"  # what learns in a pretrained network; auto: the last layer of one we chose
     start: str = ""  # a finished run whose network gives the initial weights
+    freeze: tuple[str, ...] = ()  # parts that do not learn, by the names of their parameters: model, model.blocks.conv1, mask
     checkpoint: str = "200 steps"  # interval between saved states
     log_every: int = 50  # steps between log lines
 

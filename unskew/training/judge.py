@@ -64,6 +64,15 @@ def predicted_counts(logits: Tensor, data: DataSet) -> list[int]:
     return [int(n) for n in counts]
 
 
+def confusion_matrix(logits: Tensor, data: DataSet, index: Tensor) -> list[list[int]]:
+    """Rows by true class, down, and predicted class, across; empty with several labels per row."""
+    if data.multi_label:
+        return []
+    size = len(data.classes)
+    found: list[list[int]] = (data.y[index] * size + logits.argmax(1)).bincount(minlength=size * size).view(size, size).tolist()
+    return found
+
+
 def true_counts(data: DataSet, index: Tensor) -> list[int]:
     """How many of these rows have each class, or label."""
     y = data.y[index]

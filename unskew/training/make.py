@@ -1,5 +1,6 @@
 """Build a method and its network from names and settings."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unskew.core import checkpoint, config
-from unskew.core.errors import UserError
+from unskew.core.errors import UserError, suggest
 from unskew.core.rng import seed_of
 from unskew.data.dataset import DataSet
 from unskew.methods._contract import Method, method_class
@@ -44,6 +45,17 @@ def warm_start(method: Method, run: str) -> None:
             "choose the same network with --model"
         )
     method.model.load_state_dict({k: t.to(own[k].dtype) for k, t in saved.items()})
+
+
+def freeze(method: Method, parts: Sequence[str]) -> None:
+    """Parameters of these parts do not learn; statistics of batch normalisation still follow, as in the released codes."""
+    for part in parts:
+        found = [p for name, p in method.named_parameters() if name == part or name.startswith(f"{part}.")]
+        if not found:
+            known = {name.rpartition(".")[0] for name, _ in method.named_parameters()}
+            raise UserError(f"train.freeze={part}: the method has no such part{suggest(part, known)}")
+        for parameter in found:
+            parameter.requires_grad_(False)
 
 
 def make_method(

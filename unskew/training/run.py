@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unskew.core import config, progress
 from unskew.core.engine import Engine
@@ -29,7 +29,7 @@ from unskew.records import Run, Table
 from unskew.training.defaults import check_tune, choose
 from unskew.training.fit import NonFinite, fit
 from unskew.training.frozen import is_frozen, standardise, with_features
-from unskew.training.make import check_data, make_method, training_data, warm_start
+from unskew.training.make import check_data, freeze, make_method, training_data, warm_start
 from unskew.training.optim import make_optimizer, schedule_factor
 from unskew.training.record import IDENTITY, identity_there, record
 from unskew.training.selection import check
@@ -76,6 +76,7 @@ def train_once(
         progress.say(remark)
     data = dataclasses.replace(data, notes=(*data.notes, *chosen, *remarks))
     warm_start(instance, cfg.train.start)
+    freeze(instance, cfg.train.freeze)
     written = plain(record(cfg, data, instance, given, command))
     there = Run(out).config if (out / "config.json").is_file() else None
     ours = {key: written[key] for key in IDENTITY}
@@ -156,7 +157,7 @@ def _run(
         data = with_features(data, method.model, torch.cat([data.rows(s) for s in names]), cfg.data.workers)
     for network in method.modules():
         standardise(network, data)
-    optimizers = {name: make_optimizer(p, cfg.optim) for name, p in method.parameter_sets().items()}
+    optimizers = {name: make_optimizer(learning(p, name, cfg), cfg.optim) for name, p in method.parameter_sets().items()}
     for optimizer in optimizers.values():
         for group in optimizer.param_groups:
             group["initial_lr"] = group["lr"]
@@ -191,6 +192,14 @@ def _run(
             )  # fmt: skip
         state.finish()
         engine.barrier()
+
+
+def learning(parameters: list[nn.Parameter], name: str, cfg: RunConfig) -> list[nn.Parameter]:
+    """Those of the parameters that train.freeze leaves; the optimiser of the others would have nothing to do."""
+    left = [p for p in parameters if p.requires_grad] if cfg.train.freeze else parameters
+    if not left:
+        raise UserError(f"train.freeze={','.join(cfg.train.freeze)} leaves nothing to learn in {name}; freeze less")
+    return left
 
 
 def _problem(method: Method, source: DataSet, data: DataSet, loader: Loader, cfg: RunConfig) -> Problem:

@@ -18,13 +18,13 @@ Rule = Literal["last", "val-accuracy", "val-loss", "val-f1", "val-worst-class", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectConfig:
-    rule: Rule = "last"  # last, val-accuracy, val-loss, val-f1, val-worst-class, val-worst-group, or oracle (test split)
+    rule: Rule = "last"  # last, val-accuracy, val-loss, val-f1, val-worst-class, val-worst-group, or oracle (val, by bias)
     every: str = "1 epoch"  # interval between looks at the validation split
     patience: int = 0  # stop after this many looks without improvement; 0: never
 
     def __post_init__(self) -> None:
         check_duration(self.every, "select.every")
-        if self.patience < 0 or (self.patience and self.rule in ("last", "oracle")):
+        if self.patience < 0 or (self.patience and self.rule == "last"):
             raise UserError("select.patience must not be negative, and needs a rule that looks at the validation split")
 
 
@@ -36,7 +36,7 @@ LOOKS_AT: dict[str, tuple[str, tuple[str, ...]]] = {
     "val-f1": ("val", ("y",)),
     "val-worst-class": ("val", ("y",)),
     "val-worst-group": ("val", ("y", "bias")),
-    "oracle": ("test", ("y", "bias")),
+    "oracle": ("val", ("y", "bias")),
 }
 
 
@@ -45,8 +45,16 @@ def check(rule: Rule, data: DataSet) -> None:
     split, _ = LOOKS_AT[rule]
     if split and not data.has(split):
         raise UserError(f"select.rule={rule} needs a {split} split and {data.name} has none; use select.rule=last")
-    if rule == "val-worst-group" and not data.bias_names:
+    if rule in ("val-worst-group", "oracle") and not data.bias_names:
         raise UserError(f"select.rule={rule} needs a bias column; name one with --bias, or use val-worst-class")
+    if rule == "oracle" and (pairs := data.alignment()) is not None:
+        rows = data.rows("val")
+        aligned, conflicting = pairs.of_rows(data.y[rows], data.bias[rows])
+        if not bool(aligned.any()) or not bool(conflicting.any()):
+            missing = "aligned" if not bool(aligned.any()) else "conflicting"
+            raise UserError(
+                f"select.rule=oracle needs aligned and conflicting rows in val; {data.name} has no {missing} ones there"
+            )
     if data.multi_label and rule not in ("last", "val-accuracy", "val-loss", "val-f1"):
         raise UserError(f"select.rule={rule} needs one class per row; use last, val-accuracy, val-loss or val-f1")
 
@@ -55,8 +63,8 @@ def score(rule: Rule, logits: Tensor, data: DataSet, index: Tensor) -> float:
     """What the rule maximises, from the logits of its split.
 
     val-accuracy: plain accuracy. val-loss: minus the mean loss. val-f1: macro F1. val-worst-class: lowest class accuracy.
-    val-worst-group: lowest (class, bias) accuracy, empty groups left out. oracle: mean over the (class, bias) groups of the
-    test split, only an upper bound.
+    val-worst-group: lowest (class, bias) accuracy, empty groups left out. oracle: (aligned + conflicting) / 2, from the bias
+    labels of the validation split; never from the test.
     """
     y = data.y[index]
     if rule == "val-loss":
@@ -68,6 +76,9 @@ def score(rule: Rule, logits: Tensor, data: DataSet, index: Tensor) -> float:
     right = (logits.argmax(1) == y).double()
     if rule in ("val-accuracy", "last"):
         return float(right.mean())
+    if rule == "oracle" and (pairs := data.alignment()) is not None:
+        halves = [right[rows].mean() for rows in pairs.of_rows(y, data.bias[index])]
+        return float(sum(halves) / 2)  # NaN if there is no such row
     if rule == "val-worst-class" or not data.bias_names:
         code, size = y, len(data.classes)
     else:
@@ -75,7 +86,7 @@ def score(rule: Rule, logits: Tensor, data: DataSet, index: Tensor) -> float:
     known = code >= 0
     sums, counts = group_sums(right[known], code[known], size)
     by_group = (sums / counts.clamp(min=1))[counts > 0]
-    return float(by_group.mean() if rule == "oracle" else by_group.min()) if len(by_group) else float("nan")
+    return float(by_group.min()) if len(by_group) else float("nan")
 
 
 def better(new: float, old: float | None) -> bool:

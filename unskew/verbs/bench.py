@@ -21,9 +21,12 @@ from unskew.core.files import check_shape, write_json
 from unskew.core.workplace import alone
 from unskew.pages.bench import report
 from unskew.pages.board import Board, board
+from unskew.pages.results import add, lines
 from unskew.records import BenchReport
+from unskew.suites.figures import COST
 from unskew.suites.plan import check_on_disk, plan
-from unskew.suites.reader import COST, Suite, Task, read, read_json, read_result
+from unskew.suites.reader import Suite, Task, read, read_json, read_result
+from unskew.verbs.bench_check import check_tasks
 
 _TASK: dict[str, Any] = {
     "id": str, "data": str, "at": str, "name": str, "seed": int, "source": str, "method": str, "model": str, "settings": dict,
@@ -62,9 +65,10 @@ def bench(
     _known(out, asked, scale, extra)  # reject an unsuitable folder before locking it
     if on == "ray":
         executor.check_ray(address)
+    check_tasks(asked, [t for t in tasks if read_result(result_path(out, t)) is None])
     with alone(out, "bench"):  # two benches would train the same runs into the same places
         known = _known(out, asked, scale, extra)
-        left = [t for t in tasks if not _has_result(out, t, asked.table["columns"])]
+        left = [t for t in tasks if not _has_result(out, t, asked.columns(t.data))]
         _check_comparable(out, known, asked, scale, extra, places)
         everything, commands = _claim(out, known, asked, scale, extra, tasks, command)
         for folder in ("runs", "results", "tasks"):
@@ -74,8 +78,8 @@ def bench(
         return report(asked, everything, out, published, scale, commands, failed)
 
 
-def again(out: str | Path) -> BenchReport:
-    """Write the report of a bench again, from the results so far."""
+def again(out: str | Path, page: str | Path | None = None) -> BenchReport:
+    """Write the report of a bench again, from the results so far; with `page`, also that page and the results file beside it."""
     out = Path(out).absolute()
     there = _record(out)
     if there is None:
@@ -83,6 +87,9 @@ def again(out: str | Path) -> BenchReport:
     asked = Suite(Path(there["path"]), tomllib.loads(there["text"]), there["text"])
     tasks = _in_order(asked, [_task(t) for t in there["tasks"]])
     published = asked.published(there["published"]) if there["published"] else None
+    if page is not None:
+        results = {t.id: result for t in tasks if (result := read_result(result_path(out, t))) is not None}
+        add(Path(page), lines(asked, there["scale"], tasks, results, there["commands"]))
     return report(asked, tasks, out, published, there["scale"], there["commands"], [])
 
 
@@ -122,7 +129,7 @@ def request(suite: Suite, task: Task, out: Path) -> Path:
             "task": task.json(),
             "place": str(run_path(out, task.id)),
             "result": str(result_path(out, task)),
-            "columns": list(suite.table["columns"]),
+            "columns": list(suite.columns(task.data)),
             "shared": shared,
         },
     )
@@ -252,7 +259,7 @@ def _locally(suite: Suite, tasks: list[Task], out: Path, workers: int) -> list[s
 
 def _on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str]:
     """Run on a cluster. A task carries everything it needs and returns its result, so a lost worker costs only its run."""
-    by_id, columns = {t.id: t for t in tasks}, list(suite.table["columns"])
+    by_id = {t.id: t for t in tasks}
     folders: dict[str, bytes] = {}  # packed folders of shared runs, by id
 
     def arguments(job: Job) -> tuple[Any, ...] | None:
@@ -262,7 +269,8 @@ def _on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[st
         if not all(need in folders for need in job.needs):
             return None
         shared = {need.rpartition("-shared-")[2]: folders[need] for need in job.needs}
-        return by_id[job.id].json(), columns, _trusted(by_id[job.id]), list(shared), *shared.values()
+        task = by_id[job.id]
+        return task.json(), list(suite.columns(task.data)), _trusted(task), list(shared), *shared.values()
 
     def collect(job: Job, result: tuple[dict[str, Any], bytes]) -> None:
         task, (record, raw) = by_id[job.id], result

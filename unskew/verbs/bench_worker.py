@@ -12,14 +12,18 @@ import time
 import traceback
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from unskew.core import failures, registry
 from unskew.core.errors import UserError
 from unskew.core.files import write_json
 from unskew.core.version import VERSION
 from unskew.records import Dependency, Evaluation, Run, Table
-from unskew.suites.reader import COST, STAGES, argument, read_json, read_result
+from unskew.suites.figures import COST, argument
+from unskew.suites.reader import read_json, read_result
+
+if TYPE_CHECKING:
+    from unskew.training.selection import Rule
 
 TABLES = ("weights", "kept", "scores", "clean", "balanced")  # of a run's repairs, beside it as RUN-weights; the last stage first
 
@@ -38,6 +42,9 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
     if task["method"] == "dependency":
         outcome: Dependency | Run = _dependency(task["source"], settings, asked)
         folder, parts = place, list(place.glob("*/done.json"))
+    elif task.get("judge"):
+        outcome = Run(Path(settings["judge"]))
+        folder, parts = outcome.path, [outcome.path / "done.json"]
     else:
         from unskew.verbs.train import train
 
@@ -47,6 +54,8 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
     # For an interrupted run, this clock covers only the last part, and its trainings know only their own time, not the time
     # between them. Such a run is marked as resumed and left out of the costs.
     seconds = max(time.perf_counter() - started, sum(o["seconds"] for o in outcomes))
+    if task.get("judge"):
+        seconds, outcomes = 0.0, []  # the shared run, which its cost includes, has spent them
     record: dict[str, Any] = {**task, "run": str(folder), "seconds": seconds, "steps": sum(o["steps"] for o in outcomes)}
     record |= {
         "resumed": resumed,
@@ -64,8 +73,9 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
             judged = _read_from(evaluate(outcome, split=task["split"], **questions), task.get("read_from", ""))
             record["figures"] = {name: _figure(judged, outcome, name) for name in figures}
             record["notes"] = _notes(judged, figures)
+            record["score"] = _score(outcome, task.get("choose", ""))
         else:
-            record["figures"] = {name: float(outcome.json()[name]) for name in figures}
+            record["figures"] = {name: _of_dependency(outcome, name) for name in figures}
     return record
 
 
@@ -75,21 +85,18 @@ def _check_data(task: dict[str, Any], settings: dict[str, str], columns: list[st
     from unskew.core.settings import Settings
     from unskew.data.reading import DataConfig
     from unskew.data.sources import load
-    from unskew.evaluation._contract import questions
+    from unskew.verbs.bench_check import check_questions
 
-    answers = {key for question in questions() for key in question.keys}
-    splits = {task["split"], *(c.partition(".")[0] for c in columns if "." in c)} - {"test", *answers, *STAGES}
-    asked = [q for q in questions() if q.wanted(task["judging"])]
-    if task["shared"] or task["method"] == "dependency" or not (splits or asked):
-        return
-    data = load(task["source"], config.build(DataConfig, Settings.of(settings)["data"], "data."))
-    for split in splits:
-        data.rows(split)
-    if task["judging"].get("on"):
-        return  # another source is judged
-    for question in asked:
-        given = {name: argument(name, task["judging"][name]) for name in question.arguments if name in task["judging"]}
-        question.check(data, question.options(**given))
+    asks = task["judging"] or task.get("choose") or task["split"] != "test" or any("." in c for c in columns)
+    if asks and not task["shared"] and task["method"] != "dependency":
+        data = load(task["source"], config.build(DataConfig, Settings.of(settings)["data"], "data."))
+        check_questions(task, data, columns)
+
+
+def _of_dependency(found: Dependency, name: str) -> float:
+    """`beta`, or the accuracy at a keep rate: `repaired@0.5`, `random@1`."""
+    kind, at, rate = name.partition("@")
+    return float(getattr(found, kind)[found.rates.index(float(rate))] if at else found.json()[name])
 
 
 def _dependency(source: str, settings: dict[str, str], asked: dict[str, Any]) -> Dependency:
@@ -150,6 +157,19 @@ def _figure(judged: Evaluation, run: Run, name: str) -> float | None:
             return None  # this row did not ask
         return evaluate(run, split=part).figure(key)
     return judged.figure(name)
+
+
+def _score(run: Run, rule: str) -> float | None:
+    """What a candidate of a grid is chosen by, from the validation split; None without a grid."""
+    if not rule:
+        return None
+    from unskew.training.finished import open_run
+    from unskew.training.predict import predict
+    from unskew.training.selection import score
+
+    method, data = open_run(run)
+    index, logits = predict(method, data, data.rows("val"))
+    return score(cast("Rule", rule), logits, data, index)
 
 
 def _repair_figure(run: Run, name: str) -> float | None:

@@ -19,7 +19,7 @@ from unskew.methods._contract import Method
 from unskew.pages.verdict import judge_groups
 from unskew.records import Evaluation, Run, Table, TrainGroups
 from unskew.training.finished import other_data, own_data, trained_method
-from unskew.training.judge import bias_rates, judge, label_figures, predicted_counts, true_counts
+from unskew.training.judge import bias_rates, confusion_matrix, judge, label_figures, predicted_counts, true_counts
 from unskew.training.predict import predict
 from unskew.training.trained import train_logits
 
@@ -51,15 +51,18 @@ def evaluate(
     target = check_device(device)
     if shared_classes and on is None:
         raise UserError("--shared-classes needs another source: name it with --on")
-    data, known = (own_data(run), None) if on is None else other_data(run, on, shared_classes)
+    # Playing clips backwards asks nothing of their classes, so any clips will do; accuracy is that of the classes the run knows.
+    only_played = temporal and on is not None and not shared_classes and len(asked) == 1
+    data, known = (own_data(run), None) if on is None else other_data(run, on, shared_classes or only_played, only_played)
     for question, options in asked:
         question.check(data, options)
     with alone(run.path, "evaluation"), nothing_left(run.path / "predictions"):
         method = trained_method(run).to(target)
         workers = run.config["config"]["data"]["workers"]
-        index, logits = predict(method, data, _rows(data, split, on is None, known), workers=workers)
+        index, logits = predict(method, data, _rows(data, split, on is None, None if only_played else known), workers=workers)
+        kept = known[index] if only_played and known is not None else torch.ones(len(index), dtype=torch.bool)
         table = Table(
-            pl.DataFrame({"index": index.numpy(), "y": data.y[index].tolist(), "logits": logits.tolist()}),
+            pl.DataFrame({"index": index[kept].numpy(), "y": data.y[index[kept]].tolist(), "logits": logits[kept].tolist()}),
             {"name": "evaluate", "run": str(run.path), "fingerprint": data.fingerprint, "split": split},
         )
         place = split if on is None else f"{split}-{data.fingerprint[:8]}"
@@ -136,7 +139,8 @@ def _known(run: Run, place: str) -> dict[str, Any]:
 def _evaluation(
     run: Run, data: DataSet, table: Table, split: str, answers: Mapping[str, Any], train: TrainGroups, *, own: bool
 ) -> Evaluation:
-    index, logits = table.index, table.column("logits").float()
+    # No row is left to judge if clips of other classes were only played backwards.
+    index, logits = table.index, table.column("logits").float() if len(table) else torch.zeros(0, len(data.classes))
     by_bias = {}
     if len(data.bias_names) > 1:
         by_bias = {name: judge(logits, data.only_bias([name]), index) for name in data.bias_names}
@@ -150,7 +154,8 @@ def _evaluation(
     return Evaluation(
         run=str(run.path), split=split, on=data.source or data.name, selection=run.outcome["selection"],
         labels=run.config["labels"], aligned_rule=rule, aligned_in_words=data.aligned_in_words(), groups=groups, verdict=said,
-        predicted=dict(zip(data.classes, predicted, strict=True)), train=train, rates_by_bias=bias_rates(logits, data, index),
+        predicted=dict(zip(data.classes, predicted, strict=True)), confusion=confusion_matrix(logits, data, index), train=train,
+        rates_by_bias=bias_rates(logits, data, index),
         by_bias=by_bias, label_figures=label_figures(logits, data, index), answers=plain(answers), predictions=table, data=data,
         rows=index,
     )  # fmt: skip

@@ -27,7 +27,7 @@ from unskew.data.export import check_folder, write_csv, write_images
 from unskew.data.sources import as_words, load
 from unskew.features import spec
 from unskew.measure.representation_bias import FOLDS, bias_of_labels
-from unskew.pages.repair import RepairPage, composition, gallery, verdict
+from unskew.pages.repair import RepairPage, composition, gallery, truth, verdict
 from unskew.parts.guards import Harm, change, harms
 from unskew.records import Measured, Reading, Repaired, Table
 from unskew.repairs import _contract as repairs
@@ -156,7 +156,7 @@ class _Place:
             stale.unlink(missing_ok=True)
 
     def _files(self, result: Repaired, data: DataSet, outcome: Outcome, path: Path) -> None:
-        write_text(path.with_suffix(".html"), RepairPage(result, gallery(data, outcome), outcome).render())
+        write_text(path.with_suffix(".html"), RepairPage(result, gallery(data, outcome), outcome, truth(data, outcome)).render())
         write_json(path.with_suffix(".json"), result.json())
         result.table.save(path)
 

@@ -5,6 +5,7 @@ import torch
 from scipy.stats import binomtest
 
 from tests.support.sets import source
+from unskew.core.errors import UserError
 from unskew.data import load
 from unskew.data.colour import LFF, LNL
 
@@ -62,3 +63,17 @@ def test_lff_counts_are_exact_and_in_row_order():
         assert int((colours == c).sum()) == pytest.approx(0.9 * len(colours), abs=1)
         assert torch.equal(colours, colours.sort().values)
     assert float((data.bias[data.rows("test"), 0] == data.y[data.rows("test")]).float().mean()) == pytest.approx(0.1, abs=0.02)
+
+
+def test_random_colours_are_another_split_and_leave_the_others_as_they_are():
+    plain = load("colored-mnist:base=digits")
+    more = load("colored-mnist:base=digits,random_test=true")
+    for split in ("train", "val", "test"):
+        assert torch.equal(plain.inputs.x[plain.rows(split)], more.inputs.x[more.rows(split)])
+    rows = more.rows("test_random")
+    assert torch.equal(more.y[rows], plain.y[plain.rows("test")])
+    colour = more.inputs.x[rows].amax((2, 3)).float() / 255
+    assert 0.35 < float(colour.mean()) < 0.65  # U(0, 1), where the digit is nearly white
+    assert float(colour.std(0).min()) > 0.2
+    with pytest.raises(UserError, match="random_test=true needs protocol=pgd"):
+        load("colored-mnist:base=digits,protocol=lnl,random_test=true")

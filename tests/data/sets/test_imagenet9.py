@@ -26,3 +26,14 @@ def test_imagenet_groups_and_its_other_tests(real_set, tmp_path_factory):
     (home / "LOC_synset_mapping.txt").write_text("n01440764 tench\n")
     with pytest.raises(UserError, match="needs 1000 WordNet ids in sorted order, got 1 ids"):
         load(source)
+
+
+def test_balanced_groups_have_as_many_images_evenly_over_their_classes(real_set):
+    source, _ = real_set("imagenet9")
+    data = load(f"{source},balance=true,", holdout=0)
+    train = data.rows("train")
+    assert data.y[train].bincount().tolist() == [9] * 9  # the frogs' three classes have three images each
+    dogs = [data.paths[i].split("/")[-2] for i in train[data.y[train] == 0].tolist()]
+    assert sorted(map(dogs.count, set(dogs))) == [1, 2, 2, 2, 2]  # nine of five classes
+    assert any("training images left out, so that every group has 9" in note for note in data.notes)
+    assert rows(data, "test") == sum(map(len, GROUPS.values()))

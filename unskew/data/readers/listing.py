@@ -5,7 +5,7 @@ Nothing here imports torch: `unskew data NAME --check` answers at once.
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,6 +116,37 @@ def read_lines(path: Path, parse: Callable[[list[str]], Any], what: str, skip: i
     if not entries:
         raise UserError(f"{path} has no lines; each must be {what}")
     return entries
+
+
+def chosen_rows(rows: Sequence[Row], folder: str, name: str, published: Mapping[int, str]) -> tuple[list[Row], tuple[str, ...]]:
+    """The rows that the lists in a folder name, in the splits of the lists, and notes; a line is an id or a file name."""
+    known = {key: row for row in rows for key in _names(row.file)}
+    found: list[Row] = []
+    for split in ("train", "val", "test"):
+        path = Path(folder).expanduser() / f"{split}.txt"
+        if not path.is_file():
+            raise UserError(
+                f"{name}: lists={folder} lacks {split}.txt; each of train.txt, val.txt and test.txt names one image per line"
+            )
+        listed = read_lines(path, lambda words: Path(words[0]).stem.lstrip("0") or "0", "an id or a file name")
+        missing = [one for one in listed if one not in known]
+        if missing:
+            raise UserError(
+                f"{path}: {len(missing)} of {len(listed)} images are not in the annotations; the first is {missing[0]}"
+            )
+        found += [dataclasses.replace(known[one], split=split) for one in dict.fromkeys(listed)]
+    count = sum(row.split == "train" for row in found)
+    what = published.get(count)
+    sizes = ", ".join(f"{n:,} ({kind})" for n, kind in published.items())
+    return found, (
+        f"{count:,} training images, as published: {what}" if what else f"{count:,} training images; published: {sizes}",
+    )
+
+
+def _names(file: str) -> tuple[str, str]:
+    """What a list may call a file: its name, or the number at the end of it."""
+    stem = Path(file).stem.lstrip("0")
+    return stem, stem.rpartition("_")[2].lstrip("0") or "0"
 
 
 def read_table(path: Path, columns: Sequence[str]) -> "pl.DataFrame":

@@ -18,6 +18,7 @@ lnl        LNL's ten              all aligned                 sqrt(0.02), as `va
 lff        LfF's ten              exact counts, by row order  0.005 (its severity 4)                      exact counts, ratio 0.1
 =========  =====================  ==========================  ==========================================  ========================
 
+`random_test=true` (pgd) adds the split `test_random`: the test digits once more, in colours drawn from U(0, 1)^3, as in its Table 12.
 `digits=3,5,8` (pgd) keeps a few classes and as many colours, and shows every test digit in each colour. pgd holds out the last
 tenth of its training images, equally biased, for validation; the other three have no validation split. lnl
 normalises with CIFAR's mean and standard deviation.
@@ -54,12 +55,15 @@ class Config:
     ratio: float = 0.99  # share of aligned training rows (pgd, lff)
     std: float | None = None  # standard deviation of the colour, in [0, 1] RGB; None: the protocol's
     variance: float | None = None  # the same as a variance
+    random_test: bool = False  # add the split test_random: test digits in colours drawn from the whole cube (pgd)
     digits: tuple[int, ...] = ()  # only these classes (pgd), with as many colours; test rows then appear in every colour
     seed: int = 0  # random seed
 
     def __post_init__(self) -> None:
         if self.digits and (self.protocol != "pgd" or len(set(self.digits)) < 2 or not set(self.digits) <= set(range(10))):
             raise UserError(f"digits={self.digits}: must be at least two different digits from 0 to 9, with protocol=pgd")
+        if self.random_test and (self.protocol != "pgd" or self.digits):
+            raise UserError("random_test=true needs protocol=pgd, with all digits")
         if not 0 <= self.ratio <= 1:
             raise UserError(f"ratio={self.ratio}: the share of aligned rows must lie in [0, 1]")
         if self.std is not None and self.variance is not None:
@@ -96,6 +100,12 @@ def make(cfg: Config) -> DataSet:
         test = grey.x[num_train:][:, None].expand(-1, 3, -1, -1)
         x, y = torch.cat([x, test]), torch.cat([y, y[num_train:]])
         split = torch.cat([split, torch.full((n - num_train,), 2)])
+        bias = torch.cat([bias, torch.full((n - num_train,), -1)])
+    if cfg.random_test:
+        splits = ("train", "val", "test", "test_random")
+        drawn = torch.rand(n - num_train, 3, generator=stream(cfg.seed, "colored-mnist", "random colours"))
+        x, y = torch.cat([x, colour_digits(grey.x[num_train:], drawn)]), torch.cat([y, y[num_train:]])
+        split = torch.cat([split, torch.full((n - num_train,), 3)])
         bias = torch.cat([bias, torch.full((n - num_train,), -1)])
     return DataSet(
         name=f"colored-{cfg.base}",

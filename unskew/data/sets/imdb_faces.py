@@ -5,7 +5,9 @@ r"""imdb-faces: faces of IMDB-WIKI, read from disk. In training, women are young
 
 `set` is EB1 or EB2, the set to train on. `target=gender` has the bias column `age`, `target=age` the bias column `gender`. a =
 `young` (29) and b = `old` (40) years, our reading of LNL. A fifth of the people, chosen by their id in the file path, are kept
-for the test, with both age groups; a tenth of every training class is held out for validation. Faces with a detector score below
+for the test, with both age groups; of the others, those of the opposite set are the split `opposite`, the paper's other column. A
+tenth of every training class is held out for validation. `bins=20,25,45,50` cuts the ages further: values are then under 20, 20 to
+24 and so on. Faces with a detector score below
 `score`, with a second face, or without a gender are left out and counted. The root holds imdb_crop/ with imdb.mat, as
 distributed.
 
@@ -14,8 +16,10 @@ Source: Rothe et al., "Deep expectation of real and apparent age", IJCV 2018; th
 Differs: the paper cleans the set with an unpublished network; the page with its age limits is missing from our copy.
 """
 
+import bisect
 import datetime
 import hashlib
+import itertools
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,11 +44,22 @@ class Config:
     target: Literal["gender", "age"] = "gender"  # the class; the other is the bias column
     young: int = 29  # highest age of the young
     old: int = 40  # lowest age of the old
+    bins: tuple[int, ...] = ()  # ages at which the values of age are cut; empty: young and old
     score: float = 1.0  # lowest score of the face detector
 
     def __post_init__(self) -> None:
         if not 0 <= self.young < self.old:
             raise UserError("imdb-faces: young must be below old")
+        if list(self.bins) != sorted(set(self.bins)) or any(age < 1 for age in self.bins):
+            raise UserError("imdb-faces: bins must be ages in rising order")
+
+    @property
+    def ages(self) -> tuple[str, ...]:
+        """The values of age."""
+        if not self.bins:
+            return AGES
+        between = [f"{a} to {b - 1}" for a, b in itertools.pairwise(self.bins)]
+        return (f"under {self.bins[0]}", *between, f"{self.bins[-1]} and over")
 
 
 def listing(cfg: Config) -> Listing:
@@ -62,24 +77,22 @@ def listing(cfg: Config) -> Listing:
         elif cfg.young < age < cfg.old or not 0 <= age <= 100:
             left_out["age between the limits"] += 1
         else:
-            rows.append(_row(cfg, str(path), GENDERS[int(gender)], AGES[age >= cfg.old]))
-    known = {"gender": GENDERS, "age": AGES}
+            rows.append(_row(cfg, str(path), GENDERS[int(gender)], age))
+    known = {"gender": GENDERS, "age": cfg.ages}
     other = "age" if cfg.target == "gender" else "gender"
     notes = tuple(f"{n} faces left out: {why}" for why, n in left_out.items() if n)
-    kept = [r for r in rows if r is not None]
-    return Listing("imdb-faces", root, kept, known[cfg.target], {other: known[other]}, notes=notes)
+    return Listing("imdb-faces", root, rows, known[cfg.target], {other: known[other]}, notes=notes)
 
 
-def _row(cfg: Config, path: str, gender: str, age: str) -> Row | None:
-    aligned = (gender, age) in (
+def _row(cfg: Config, path: str, gender: str, years: int) -> Row:
+    aligned = (gender, AGES[years >= cfg.old]) in (
         (("female", "young"), ("male", "old")) if cfg.set == "EB1" else (("male", "young"), ("female", "old"))
     )
     person = path.rpartition("/")[2].partition("_")[0]  # nm0000001_rm...: the person's id
     test = int(hashlib.sha256(person.encode()).hexdigest(), 16) % 5 == 0
-    if not test and not aligned:
-        return None
+    age = cfg.ages[bisect.bisect_right(cfg.bins, years)] if cfg.bins else AGES[years >= cfg.old]
     label, bias = (gender, {"age": age}) if cfg.target == "gender" else (age, {"gender": gender})
-    return Row(f"imdb_crop/{path}", label, "test" if test else "train", bias)
+    return Row(f"imdb_crop/{path}", label, "test" if test else "train" if aligned else "opposite", bias)
 
 
 def _read(path: Path) -> list[np.ndarray]:

@@ -9,7 +9,8 @@ images in of500_images_resized/, as distributed.
 
 Source: Yatskar et al., "Situation recognition", CVPR 2016; the task: Wang et al., "Balanced datasets are not enough", ICCV 2019
 (211 verbs).
-Differs: the papers publish a list of images, not the rule; `least` is set so that there are about as many verbs.
+Differs: the papers publish a list of images, not the rule; `least` is set so that there are about as many verbs. `lists=DIR` takes
+the authors' lists instead: train.txt, val.txt and test.txt with a file name per line (24,301 training images; 14,684 at alpha 1).
 """
 
 from collections import Counter
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew.core.errors import UserError
-from unskew.data.readers.listing import Listing, Need, Row, check_root, read_json
+from unskew.data.readers.listing import Listing, Need, Row, check_root, chosen_rows, read_json
 
 NEEDS = (
     Need("train.json", "situations of 75,702 training images"),
@@ -26,6 +27,7 @@ NEEDS = (
     Need("test.json", "situations of 25,200 test images"),
     Need("of500_images_resized/", "the images, VERB_NUMBER.jpg"),
 )
+PUBLISHED = {24_301: "original", 21_143: "alpha 3", 19_149: "alpha 2", 14_684: "alpha 1"}  # training images, Table 1
 NOUNS = {
     "n10287213": "man", "n10285313": "man", "n10787470": "woman", "n10084295": "woman", "n10129825": "woman",
 }  # fmt: skip
@@ -34,6 +36,7 @@ NOUNS = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     root: str = ""  # folder of the data set
+    lists: str = ""  # folder of train.txt, val.txt and test.txt with the images to use; empty: all, by the rule
     least: int = 1  # training images of each gender that a verb needs
 
 
@@ -55,6 +58,8 @@ def listing(cfg: Config) -> Listing:
     if len(rows) < len(images):
         left_out["verbs with too few of a gender"] = len(images) - len(rows)
     notes = tuple(f"{n} images left out: {why}" for why, n in left_out.items())
+    if cfg.lists:
+        rows, notes = chosen_rows(rows, cfg.lists, "imsitu", PUBLISHED)
     return Listing("imsitu", root, rows, verbs, {"gender": ("man", "woman")}, notes=notes)
 
 

@@ -2,7 +2,8 @@ r"""kinetics10: ten actions of Kinetics, with Mimetics as a second test, read fr
 
 .. math::  y_i = \text{label of the video in the list}
 
-The ten classes are those of ReBias; set `classes` for others. kinetics_train.csv lists the training videos, kinetics_val.csv the
+The ten classes are those of ReBias; `set=repair` has twelve that HMDB51 has too (`hmdb51:names=kinetics`), `set=all` every label of the
+training list; or name them with `classes`. kinetics_train.csv lists the training videos, kinetics_val.csv the
 test videos (columns label, youtube_id, time_start, time_end); a tenth of every training class is held out for validation. With
 `mimetics=DIR`, the clips of mimetics_v1.0.csv in that folder are another split, `mimetics`, in which the same actions are
 performed without their usual objects and places, so static cues mislead. Videos are named LABEL/ID_START_END.mp4, with six digits
@@ -16,6 +17,7 @@ Differs: only the videos on disk are used; the notes count those that are missin
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from unskew.core.errors import UserError
 from unskew.data.readers.listing import Listing, Need, Row, check_root, read_table
@@ -30,6 +32,10 @@ CLASSES = (
     "canoeing or kayaking", "climbing a rope", "driving car", "golf driving", "opening bottle", "playing piano",
     "playing volleyball", "shooting goal (soccer)", "surfing water", "writing",
 )  # fmt: skip
+SHARED = (  # with HMDB51, by another name there
+    "archery", "brushing hair", "cartwheeling", "clapping", "dribbling basketball", "golf driving", "hugging", "pull ups", "push up",
+    "riding a bike", "shaking hands", "situp",
+)  # fmt: skip
 COLUMNS = ("label", "youtube_id", "time_start", "time_end")
 
 
@@ -37,11 +43,13 @@ COLUMNS = ("label", "youtube_id", "time_start", "time_end")
 class Config:
     root: str = ""  # folder of the data set
     mimetics: str = ""  # folder of Mimetics
-    classes: tuple[str, ...] = CLASSES  # labels to use
+    set: Literal["rebias", "repair", "all"] = "rebias"  # labels to use: ReBias's ten, twelve shared with HMDB51, or all
+    classes: tuple[str, ...] = ()  # labels to use, in place of a set
 
 
 def listing(cfg: Config) -> Listing:
     root = check_root(cfg.root, NEEDS, "kinetics10")
+    classes = cfg.classes or {"rebias": CLASSES, "repair": SHARED, "all": _every(root / "kinetics_train.csv", cfg)}[cfg.set]
     sources = [("train", root / "kinetics_train.csv", root / "train"), ("test", root / "kinetics_val.csv", root / "val")]
     if cfg.mimetics:
         place = Path(cfg.mimetics)
@@ -53,7 +61,7 @@ def listing(cfg: Config) -> Listing:
         frame = read_table(table, COLUMNS)
         absent = 0
         for label, name, start, end in frame.select(COLUMNS).iter_rows():
-            if label not in cfg.classes:
+            if label not in classes:
                 continue
             file = _video(folder, label, f"{name}_{int(float(start)):06d}_{int(float(end)):06d}")
             if file is None:
@@ -64,7 +72,11 @@ def listing(cfg: Config) -> Listing:
             notes.append(f"{absent} videos of the {split} list are not on disk")
         if not any(r.split == split for r in rows):
             raise UserError(f"kinetics10: none of the videos listed in {table} is in {folder}")
-    return Listing("kinetics10", root, rows, tuple(cfg.classes), clips=True, notes=tuple(notes))
+    return Listing("kinetics10", root, rows, tuple(classes), clips=True, notes=tuple(notes))
+
+
+def _every(table: Path, cfg: Config) -> tuple[str, ...]:
+    return tuple(sorted(set(read_table(table, COLUMNS)["label"].to_list()))) if cfg.set == "all" else ()
 
 
 def _video(folder: Path, label: str, stem: str) -> Path | None:

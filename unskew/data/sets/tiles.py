@@ -55,6 +55,7 @@ class Config:
     hidden: float = 6.0  # r of the hidden object
     presence: float = 0.3  # probability of each object, averaged over both values of person
     share: float = 0.5  # share of orange persons
+    person_label: bool = False  # whether the person is orange is a label too, the last
     noise_std: float = 0.1  # standard deviation of the pixel noise
     seed: int = 0  # random seed
 
@@ -125,8 +126,8 @@ def make(cfg: Config) -> DataSet:
     return DataSet(
         name="tiles" if cfg.base == "fashion" else "tiles-digits",
         inputs=Memory(x),
-        y=present[:, :-1].float(),
-        classes=names[:-1],
+        y=torch.cat([present[:, :-1], attribute[:, None].bool()[:, : int(cfg.person_label)]], 1).float(),
+        classes=(*names[:-1], *([VALUES[1]] if cfg.person_label else [])),
         split=split,
         bias=attribute[:, None],
         bias_names=("person",),

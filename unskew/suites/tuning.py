@@ -1,0 +1,86 @@
+"""Grids: every combination of a method's settings is a run of its own, and a rule that never sees the test split chooses one."""
+
+import itertools
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unskew.suites.reader import Suite, Task
+
+CHOOSE = ("val-loss", "oracle")  # rules of training.selection that look at the validation split
+
+
+def spread(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A nested table as one level of dotted names.
+
+    >>> spread({"optim": {"lr": [0.01, 0.1]}, "k": [10]})
+    {'optim.lr': [0.01, 0.1], 'k': [10]}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        flat |= spread(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return flat
+
+
+def candidates(grid: Mapping[str, Any], first: bool = False) -> list[dict[str, str]]:
+    """Every combination of the values, or only the first; one empty combination without a grid.
+
+    >>> candidates({"k": [10, 100], "optim": {"lr": [0.1]}})
+    [{'k': '10', 'optim.lr': '0.1'}, {'k': '100', 'optim.lr': '0.1'}]
+    """
+    flat = spread(grid)
+    every = [dict(zip(flat, map(str, values), strict=True)) for values in itertools.product(*flat.values())]
+    return every[:1] if first else every
+
+
+def label(tried: Mapping[str, str]) -> str:
+    """A candidate as part of a file name: `lr=0.01+k=100`.
+
+    >>> label({"optim.lr": "0.01", "k": "100"})
+    'lr=0.01+k=100'
+    """
+    return "+".join(f"{name.rpartition('.')[2]}={value}" for name, value in tried.items())
+
+
+def check_grids(suite: "Suite") -> None:
+    """A grid has lists of values, and a suite with a grid says how to choose."""
+    chosen = suite.table.get("choose", "")
+    if chosen and chosen not in CHOOSE:
+        raise suite.wrong(f"choose = {chosen!r}: must be {' or '.join(CHOOSE)}", "choose")
+    for scale, entry in suite.part("scale").items():
+        if "grid" in entry and entry["grid"] is not False:
+            raise suite.wrong("grid of a scale can only be false: the first value of every list", f"[scale.{scale}", "grid")
+    for name, entry in suite.part("method").items():
+        if "grid" not in entry:
+            continue
+        words = (f"[method.{name}", "grid")
+        if not isinstance(entry["grid"], dict) or not entry["grid"]:
+            raise suite.wrong("grid must be a table of settings, each with a list of values", *words)
+        for key, values in spread(entry["grid"]).items():
+            if not isinstance(values, list) or not values or any(isinstance(v, (list, dict)) for v in values):
+                raise suite.wrong(f"grid: {key} must be a list of values, got {values!r}", *words)
+        if not chosen:
+            raise suite.wrong(f"[method.{name}] has a grid: add choose = {' or '.join(map(repr, CHOOSE))}", *words)
+
+
+def chosen_runs(tasks: Iterable["Task"], scores: Mapping[str, float | None]) -> tuple[list["Task"], str]:
+    """The runs of the candidate with the highest mean score over seeds, and the choice in words; `scores` by a run's id.
+
+    A candidate counts once all its seeds have a score; until one does, the first is shown.
+    """
+    groups: dict[str, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(label(task.tried), []).append(task)
+    if len(groups) == 1:
+        return next(iter(groups.values())), ""
+    means = {}
+    for name, group in groups.items():
+        known = [s for t in group if (s := scores.get(t.id)) is not None and not math.isnan(s)]
+        if len(known) == len(group):
+            means[name] = statistics.mean(known)
+    best = max(means, key=lambda name: means[name], default=next(iter(groups)))
+    one = groups[best][0]
+    return groups[best], f"{one.name}: {best}, by {one.choose} among {len(means)} of {len(groups)} candidates"
