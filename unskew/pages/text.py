@@ -82,10 +82,28 @@ def more_figures(metrics: dict[str, Any]) -> list[str]:
     if "temporal" in metrics:
         t = metrics["temporal"]
         lines.append(f"temporal structure score: {t['value']:.3g} [{t['low']:.3g}, {t['high']:.3g}] over {t['n']} clips")
+    if "erasure" in metrics:
+        lines += erasure_lines(metrics["erasure"])
     if "cross_dataset" in metrics:
         c = metrics["cross_dataset"]
         lines.append(f"average precision on {len(c['by_class'])} shared classes, {c['n']} rows: {percent(c['mean'])}")
     return [*([""] if lines else []), *lines]
+
+
+def erasure_lines(e: dict[str, Any]) -> list[str]:
+    """What erasing the bias costs and leaves, a line for the run and one per bias column."""
+    lines = [
+        f"with the bias erased by {e['kind']} ({e['removed']} directions, {e['seconds']:.2g} s): F1 {percent(e['f1'])} "
+        f"(before {percent(e['f1_before'])}), accuracy {percent(e['accuracy'])} (before {percent(e['accuracy_before'])})"
+    ]
+    for r in e["readings"]:
+        value, low, high = map(percent, r["after"])
+        lines.append(
+            f"  linear readers of {r['bias']}: {value} [{low}, {high}], before {percent(r['before'][0])}, chance {percent(r['chance'])}"
+        )
+    if "leakage" in e:
+        lines += [f"  {leakage_line(e['leakage'].get('bias', ''), e['leakage'])}"]
+    return lines
 
 
 def leakage_line(name: str, leak: dict[str, Any]) -> str:
