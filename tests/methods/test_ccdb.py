@@ -47,7 +47,7 @@ def test_an_empty_cell_leaves_its_share_to_the_others_and_a_missing_class_does_n
 
 def test_stages_and_what_lies_beside_the_run(tmp_path):
     source = "colored-mnist:base=digits,digits=3,5,8,ratio=0.9"
-    short = {"train.steps": 4, "train.batch": 256, "first": "1", "stages": "2"}
+    short = {"train.steps": 4, "train.batch": 256, "steps": "6", "stages": "2"}
     run = package.train(source, "ccdb", model="mlp", out=tmp_path / "run", settings=short)
     assert run.finished
     assert run.config["labels"]["training"] == ["y"]

@@ -22,7 +22,7 @@ Stages: biased models into OUT-biased1, OUT-biased2, ...; the weights into OUT-w
 
 Source: after Zhao and Zhang, "Fine-grained class-conditional distribution balancing for debiased learning", ICLR 2026, from memory:
 only its abstract could be read.
-Differs: the biased models are trained for `first` epochs with GCE; rows are drawn with chances w instead of weighted in the loss.
+Differs: the biased models are trained for `steps` steps with GCE; rows are drawn with chances w instead of weighted in the loss.
 """
 
 from dataclasses import dataclass
@@ -43,14 +43,14 @@ from unskew.stats.independence import LEAST_EFFECTIVE, agreement, effective_rows
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     stages: int = 2  # biased models, each trained on the rows that the one before calls correctly
-    first: float = 2.0  # epochs of each biased model
+    steps: int = 300  # of each biased model
     q: float = 0.7  # exponent of its GCE
     scale: Literal["class", "cell"] = "class"  # what the ratio q / P is divided by: rows of the class, or of the cell
     least: float = LEAST_EFFECTIVE  # effective rows below which weights are tempered
 
     def __post_init__(self) -> None:
-        if self.stages < 1 or self.first <= 0 or self.least < 1:
-            raise UserError("ccdb: stages and least must be at least 1, first above 0")
+        if self.stages < 1 or self.steps < 1 or self.least < 1:
+            raise UserError("ccdb: stages, steps and least must be at least 1")
         if not 0 < self.q <= 1:
             raise UserError(f"ccdb: q={self.q:g} must lie in (0, 1]")
 
@@ -79,7 +79,7 @@ def train(stage: Stage, cfg: Config) -> Run:
 def selective_retraining(stage: Stage, cfg: Config) -> tuple[Tensor, Tensor]:
     """(ids, opinions) of the training rows: each biased model learns from the rows that the one before calls correctly."""
     data = stage.data()
-    short = {"train.epochs": cfg.first, "train.steps": None, "select.rule": "last", "select.patience": 0, "q": cfg.q}
+    short = {"train.steps": cfg.steps, "select.rule": "last", "select.patience": 0, "q": cfg.q}
     short |= {} if stage.frozen else {"data.augment": "none"}
     kept: Table | None = None
     for k in range(cfg.stages):
