@@ -75,6 +75,10 @@ class BCon(Method):
         wide = cfg.projection
         self.project = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, wide)) if wide else nn.Identity()
 
+    def begin(self, steps: int, steps_per_epoch: int) -> None:
+        if len(self.said) and not bool((self.said >= 0).any()):
+            raise UserError(f"bcon: opinion={self.cfg.opinion} is not a table of opinions: no such file, or no rows")
+
     def loss(self, batch: Batch) -> dict[str, Tensor]:
         h, logits = features_and_logits(self.model, batch.x)
         bias = self._bias(batch)
@@ -110,6 +114,9 @@ def log_prior(counts: Tensor) -> Tensor:
 
 
 def _opinions(path: str, facts: Facts) -> Tensor:
+    """(N,) from the table; all -1 if it is gone: a finished run has them in its own state, and a new one refuses to begin."""
+    if not Path(path).is_file():
+        return torch.full((facts.size,), -1)
     table = Table.read(Path(path))
     index = table.index
     if len(index) and int(index.max()) >= facts.size:
