@@ -23,7 +23,13 @@ from unskew.training.make import make_method
 METHODS = [n for n in registry.names("methods") if not load_method(n).staged]
 # What a method cannot guess for two numbers, and schedules that fit sixty steps.
 BIASED = {"g.model": "mlp", "g.hidden": "8", "g.inputs": "1"}
-SETTINGS = {"adversarial": {"hidden": "8"}, "rebias": BIASED, "rubi": BIASED, "learned_mixin": {**BIASED, "pretrain": "0.25"}}
+SETTINGS = {
+    "adversarial": {"hidden": "8"},
+    "rebias": BIASED,
+    "rubi": BIASED,
+    "learned_mixin": {**BIASED, "pretrain": "0.25"},
+    "denetdm": {"first": "0.5"},
+}
 
 
 def make(name, data, seed=0, dtype=torch.float64):

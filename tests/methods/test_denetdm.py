@@ -21,7 +21,7 @@ def test_distillation_is_the_divergence_and_the_teachers_entropy():
 
 
 def test_the_experts_learn_on_the_sum_of_their_features():
-    method = make("denetdm", SMALL)
+    method = make("denetdm", {**SMALL, "first": "1"})
     method.begin(10, 5)
     ours, batch = copy.deepcopy(method), batch_of(method)
     sgd_step(ours, batch)
@@ -33,7 +33,7 @@ def test_the_experts_learn_on_the_sum_of_their_features():
 
 
 def test_the_network_learns_beside_the_deep_and_from_the_shallow_expert():
-    method = make("denetdm", {**SMALL, "distil": "0.3", "share": "0.1"})
+    method = make("denetdm", {**SMALL, "distil": "0.3", "first": "0.2"})
     method.begin(10, 5)
     method.age += 1
     ours, batch = copy.deepcopy(method), batch_of(method)
@@ -56,7 +56,7 @@ def test_experts_of_different_width_keep_their_own_last_layers():
 
 
 def test_refusals():
-    with pytest.raises(UserError, match=r"share must lie in \(0, 1\)"):
-        DeNetDMConfig(share=1)
-    with pytest.raises(UserError, match="leaves one of its halves empty"):
-        make("denetdm", SMALL).begin(1, 1)
+    with pytest.raises(UserError, match="first and temperature must be above 0"):
+        DeNetDMConfig(first=0)
+    with pytest.raises(UserError, match="first=5 epochs of the experts take all 10 steps"):
+        make("denetdm", SMALL).begin(10, 2)

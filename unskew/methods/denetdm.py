@@ -9,7 +9,7 @@ r"""DeNetDM: a shallow and a deep expert share the work, the deep one takes the 
 =========  ===================  =================================================================================================
 h_s, h_d   shallow, deep        last features of two networks of different depth, trained together on the sum of their evidence
 z          --model              the final network: in a product of experts with the deep one, and taught by the shallow one
-share      share                of the steps, for L_1; afterwards both experts are frozen
+first      first                epochs of L_1, part of train.epochs; afterwards both experts are frozen
 =========  ===================  =================================================================================================
 
 Deep networks prefer what is encoded in few dimensions, and shortcuts are; so the shallow expert is left with the rest. By default the
@@ -18,7 +18,7 @@ features differ in width keep last layers of their own).
 
 Source: Sreelatha, Kappiyath, Chaudhuri, Dutta, "DeNetDM: debiasing by network depth modulation", NeurIPS 2024, section 3, and the
 authors' code (three and five layers, T 2, lambda 1).
-Differs: one training in two halves instead of two of 100 epochs; the final network starts from scratch. The published code keeps the
+Differs: one training in two parts instead of two of 100 epochs; the final network starts from scratch. The published code keeps the
 epoch that is best on the conflicting rows of a validation split, which needs bias labels; here the selection rule is the run's own.
 """
 
@@ -41,15 +41,15 @@ HIDDEN = {"shallow": "100,100", "deep": "100,100,100,100"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeNetDMConfig:
-    share: float = 0.5  # of the steps in which the experts learn
+    first: float = 5.0  # epochs in which the experts learn, before the network does
     distil: float = 1.0  # lambda: weight of the shallow expert's teaching
     temperature: float = 2.0  # T
     shallow: dict[str, Any] = field(default_factory=dict)  # the shallow expert and its settings; empty: two layers of 100
     deep: dict[str, Any] = field(default_factory=dict)  # the deep expert and its settings; empty: four layers of 100
 
     def __post_init__(self) -> None:
-        if not 0 < self.share < 1 or self.distil < 0 or self.temperature <= 0:
-            raise UserError("denetdm: share must lie in (0, 1), distil not be negative and temperature be above 0")
+        if self.first <= 0 or self.distil < 0 or self.temperature <= 0:
+            raise UserError("denetdm: first and temperature must be above 0 and distil not be negative")
 
 
 class DeNetDM(Method):
@@ -70,10 +70,10 @@ class DeNetDM(Method):
             self.deep.output.requires_grad_(False)
 
     def begin(self, steps: int, steps_per_epoch: int) -> None:
-        self.alone = round(self.cfg.share * steps)
-        if not 0 < self.alone < steps:
+        self.alone = max(1, round(self.cfg.first * steps_per_epoch))
+        if self.alone >= steps:
             raise UserError(
-                f"denetdm: share={self.cfg.share:g} of {steps} steps leaves one of its halves empty; raise train.steps"
+                f"denetdm: first={self.cfg.first:g} epochs of the experts take all {steps} steps; lower first, or raise train.epochs"
             )
 
     @property
