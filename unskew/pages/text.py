@@ -115,8 +115,21 @@ def leakage_line(name: str, leak: dict[str, Any]) -> str:
         f"leakage of {name}: {percent(leak['model'])} from the logits, {percent(leak['dataset_at_f1'])} from labels "
         f"wrong as often (F1 {percent(leak['f1'])}), {percent(leak['dataset'])} from true labels, "
         f"chance {percent(leak['chance'])}; amplification {100 * leak['amplification']:.1f} points [{100 * low:.1f}, {100 * high:.1f}]"
+        + _directions(leak)
         + "".join(f"; {note}" for note in leakage_notes(leak))
     )
+
+
+def _directions(leak: dict[str, Any]) -> str:
+    """Directional amplification, where it was measured and is defined."""
+    ways = (("dpa_to_bias", "task to bias"), ("dpa_to_task", "bias to task"))
+    parts = []
+    for key, words in ways:
+        value = leak.get(key)
+        if value is not None and value == value:
+            low, high = leak["intervals"][key]
+            parts.append(f"{words} {value:+.2f} [{low:+.2f}, {high:+.2f}]")
+    return f"; relative, -1 to 1: {', '.join(parts)}" if parts else ""
 
 
 def _more_leakage(leak: dict[str, Any]) -> list[str]:
