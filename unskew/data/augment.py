@@ -36,6 +36,7 @@ PRESETS = {
     "none": Augment(),
     "flip": Augment(flip=True),
     "crop-flip": Augment(scale=(0.6, 1.0), shift=0.1, flip=True),
+    "shift": Augment(shift=2 / 28, nearest=True),
     "light": Augment(scale=(0.8, 1.0), shift=0.06),
     "pgd": Augment(scale=(0.9, 1.1), shift=0.05, rotate=10.0, hue=0.05, saturation=0.05, nearest=True),
 }
