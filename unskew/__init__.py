@@ -245,8 +245,7 @@ def evaluate(
         corruptions: also on corrupted images: names such as `["fog", "shot_noise"]`, or `["all"]`.
         textures: also the mean accuracy over clusters of this representation and the classes.
         temporal: also how much features of clips change when they are played backwards.
-        erase: also judge with the bias erased, in closed form, from what the last layer reads: `leace`, or `splince`, which keeps
-            the covariance with the labels. With `leakage`, attackers read the erased logits too.
+        erase: also with the bias erased from what the last layer reads: by `leace`, or `splince`, which spares the labels.
         shared_classes: let `on` have other classes, judge the rows whose class the run knows, and add average precision.
 
     Returns:
@@ -262,9 +261,8 @@ def evaluate(
     from unskew.verbs.evaluate import evaluate as verb
 
     return verb(
-        run, on, split=split, device=device, leakage=leakage, attack=attack, noise=noise, alpha=alpha, rba=rba,
-        fit_on=fit_on, corruptions=corruptions, textures=textures, temporal=temporal, erase=erase,
-        shared_classes=shared_classes,
+        run, on, split=split, device=device, leakage=leakage, attack=attack, noise=noise, alpha=alpha, rba=rba, fit_on=fit_on,
+        corruptions=corruptions, textures=textures, temporal=temporal, erase=erase, shared_classes=shared_classes,
     )  # fmt: skip
 
 

@@ -162,7 +162,7 @@ def _reading(
     truth = torch.where(truth >= 0, there[truth.clamp(min=0)], -1)
     target = own.bias[fitted, k]
     scores = [_reader(judged, learnt, truth, target, len(known)) for judged, learnt in (before, after)]
-    present = int(truth[truth >= 0].unique().numel())
+    present = len(torch.unique(truth[truth >= 0]))
     return Reading(bias=data.bias_names[k], chance=1 / max(present, 1), before=scores[0], after=scores[1])
 
 

@@ -288,7 +288,8 @@ def _one_column(
     ways = {"dpa_to_bias": dpa.to_bias, "dpa_to_task": dpa.to_task}
     fields["intervals"] = leak.intervals | {"dataset": [plain.low, plain.high]} | {n: [d.low, d.high] for n, d in ways.items()}
     return Record(
-        **fields, **{n: d.value for n, d in ways.items()}, bias=data.bias_names[k], dataset=plain.value, chance=plain.chance, n=plain.n,
+        **fields, dpa_to_bias=dpa.to_bias.value, dpa_to_task=dpa.to_task.value,
+        bias=data.bias_names[k], dataset=plain.value, chance=plain.chance, n=plain.n,
         missing=int((attribute < 0).sum()), alpha=options.alpha or None, reached=reached, rows=len(kept),
         protocol=(options.attack or Attack()).protocol, fit_on=options.fit_on, attacker=plain.attacker,
         randomisation=randomised, rba=calibrated,

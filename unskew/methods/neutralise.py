@@ -43,7 +43,7 @@ from unskew.parts.nuisance import leading_nuisance
 from unskew.records import Batch, Facts
 
 What = Literal["auto", "color", "border", "center", "low_pass", "patches", "frames", "still", "columns"]
-REMOVES = {"color": "color", "crop": "border", "texture": "low_pass", "spectrum": "low_pass", "frame": "still"}
+REMOVES: dict[str, What] = {"color": "color", "crop": "border", "texture": "low_pass", "spectrum": "low_pass", "frame": "still"}
 NEEDS = {  # what: (least and most dimensions of a row, in words)
     "color": (3, 4, "images or clips"), "border": (3, 4, "images or clips"), "center": (3, 4, "images or clips"),
     "low_pass": (3, 4, "images or clips"), "patches": (3, 3, "images"), "frames": (4, 4, "clips"), "still": (4, 4, "clips"),
@@ -211,7 +211,7 @@ def low_pass(x: Tensor, square: int) -> Tensor:
     [0.5, 0.5, 0.5, 0.5]
     """
     flat = x.flatten(0, 1) if x.ndim == 5 else x
-    side = [max(1, n // square) for n in x.shape[-2:]]
+    side = max(1, x.shape[-2] // square), max(1, x.shape[-1] // square)
     small = F.adaptive_avg_pool2d(flat, side)
     return F.interpolate(small, size=x.shape[-2:], mode="bilinear", align_corners=False).view_as(x)
 

@@ -97,16 +97,17 @@ def _columns(labels: Tensor, rows: int, what: str) -> Tensor:
     if len(labels) != rows:
         raise UserError(f"erasure: {rows} rows of features but {len(labels)} of the {what}")
     if labels.ndim == 1:
-        labels = (labels[:, None] == labels.unique()).double()
+        labels = (labels[:, None] == torch.unique(labels)).double()
     return labels.double()
 
 
 def _covariance(x: Tensor, z: Tensor) -> Tensor:
     """(D, K)."""
-    return (x - x.mean(0)).T @ (z - z.mean(0)) / len(x)
+    return (x - x.mean(0)).T.matmul(z - z.mean(0)).div(len(x))
 
 
 def _basis(columns: Tensor) -> Tensor:
     """Orthonormal columns that span the same space as these, which are of order one where they matter."""
     u, size, _ = torch.linalg.svd(columns, full_matrices=False)
-    return u[:, size > 1e-9]
+    basis: Tensor = u[:, size > 1e-9]
+    return basis

@@ -7,6 +7,7 @@ from unskew.core.rng import stream
 from unskew.data.dataset import DataSet
 from unskew.features import compute
 from unskew.parts.opinion import nuisances, opinion_of, reference_logits
+from unskew.training.simple import trial_features
 
 LEAST = 10  # rows of a group; smaller ones are pooled
 MOST = 4000  # training rows that help to fit the biased model
@@ -15,17 +16,13 @@ ROWS_PER_SLICE = 25
 ROUNDS = 25  # of k-means
 
 
-def groups_for(rule: str, data: DataSet, seed: int, workers: int) -> Tensor | None:
-    """(N,) group of every validation row, -1 for other rows; None for a rule that needs none."""
-    if rule == "val-pseudo-groups":
-        return pseudo_groups(data, seed, workers)
-    return look_alikes(data, seed, workers) if rule == "val-worst-slice" else None
+def groups_for(rule: str, data: DataSet, seed: int, workers: int) -> Tensor:
+    """(N,) group of every validation row, -1 for other rows, for a rule that finds its groups without bias labels."""
+    return pseudo_groups(data, seed, workers) if rule == "val-pseudo-groups" else look_alikes(data, seed, workers)
 
 
 def pseudo_groups(data: DataSet, seed: int, workers: int) -> Tensor:
     """Class by opinion: that of a biased model which was not fitted on the row (see the repair `independence`)."""
-    from unskew.training.reference import trial_features  # reference trains networks, and training imports this module
-
     train, val = data.rows("train"), data.rows("val")
     some = train[torch.randperm(len(train), generator=stream(seed, "pseudo"))[:MOST]]
     index, features = trial_features(data, torch.cat([some, val]).sort().values, workers)
@@ -72,7 +69,8 @@ def look_alikes(data: DataSet, seed: int, workers: int) -> Tensor:
 def _unit(block: Tensor) -> Tensor:
     """Standardised columns of total variance one, so that a wide representation does not outweigh a narrow one."""
     centred = block.float() - block.float().mean(0)
-    return centred / centred.std(0).clamp(min=1e-6) / block.shape[1] ** 0.5
+    unit: Tensor = centred / centred.std(0).clamp(min=1e-6) / block.shape[1] ** 0.5
+    return unit
 
 
 def k_means(x: Tensor, clusters: int, seed: int) -> Tensor:

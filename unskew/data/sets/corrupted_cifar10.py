@@ -86,7 +86,7 @@ def corrupted(x: Tensor, kind: Tensor, severity: int, seed: int) -> Tensor:
     for k, name in enumerate(KINDS):
         generator = stream(seed, "corrupted-cifar10", name)
         mine = (kind == k).nonzero().flatten()
-        for rows in mine.split(CHUNK) if len(mine) else ():
+        for rows in torch.split(mine, CHUNK) if len(mine) else ():
             changed = corrupt(x[rows].float() / 255, name, severity, generator)
             out[rows] = (255 * changed).round().to(torch.uint8)
     return out
