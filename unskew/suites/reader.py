@@ -9,7 +9,7 @@ columns = { aligned = "major acc %" }      # a figure of evaluate's JSON = its n
 baseline = "erm"                           # costs are ratios to the cost of this method
 split = "test"                             # the split to judge
 force = true                               # use the tables of repairs that the guards refuse
-evaluate = { temporal = true }             # more questions to evaluate: leakage (attack), temporal, textures, on, shared_classes
+evaluate = { temporal = true }             # more questions to evaluate: leakage (attack), temporal, erase, textures, on...
 
 [settings]                                 # of every run, as on the command line
 [scale.small]                              # seeds, settings, vars, evaluate; `only` leaves out data sets or methods
