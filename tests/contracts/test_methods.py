@@ -148,7 +148,11 @@ def test_card_is_complete_and_the_file_defines_one_method(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["rebias", "rubi", "lnl", "grl", "blind_eye", "lff", "gce", "reweight", "group_dro", "adversarial", "gray", "hex"]
+    "name",
+    [
+        *("rebias", "rubi", "lnl", "grl", "blind_eye", "lff", "gce", "reweight", "group_dro", "adversarial", "gray", "hex"),
+        *("neutralise", "badd", "bcon", "xrm_twins", "denetdm"),
+    ],
 )
 def test_the_weights_of_a_repair_reach_every_loss(name):
     settings = G if name in ("rebias", "rubi") else {}
