@@ -8,9 +8,10 @@ leace    r moves h as little as possible
 splince  also keeps the covariance of h and the labels
 =======  ==================================================================================================================
 
-Reported with and without: macro F1 and accuracy on the judged rows, and the class-balanced accuracy of linear readers of the bias,
-fitted on the training rows and judged on the judged ones. With `--leakage`, attackers also read the erased logits. Rows without a
-bias value are not fitted on.
+Reported with and without: macro F1 and accuracy on the judged rows, and the class-balanced accuracy there of linear readers of the
+bias: fitted on the training rows, where the guarantee holds exactly (`before`, `after`), and fitted on the judged rows themselves,
+each judged on rows that it was not fitted on (`fresh`): what r, estimated on other rows, leaves. All see h on one scale. With
+`--leakage`, attackers also read the erased logits. Rows without a bias value are not fitted on.
 
 Source: Belrose et al., "LEACE: perfect linear concept erasure in closed form", NeurIPS 2023; Holstege, Ravfogel, Wouters,
 "Preserving task-relevant information under linear concept removal", NeurIPS 2025.
@@ -36,13 +37,13 @@ from unskew.nn.erase import Erase
 from unskew.stats.erasure import Eraser, leace, splince
 from unskew.stats.f1 import decided, macro_f1
 from unskew.stats.intervals import mean_of_proportions
-from unskew.stats.readers import class_balanced, with_constant
+from unskew.stats.readers import class_balanced, held_out_logits
 from unskew.stats.softmax import fit_softmax
 from unskew.training.predict import predict
 
 KEYS = ("erasure",)
 MOST = 10_000  # training rows that it is fitted on
-DECAY = 1e-3  # of the linear readers
+DECAY = 1e-2  # of the linear readers
 KINDS = ("leace", "splince")
 
 
@@ -65,6 +66,7 @@ class Reading:
     chance: float
     before: tuple[float, float, float]  # value, low, high
     after: tuple[float, float, float]
+    fresh: tuple[float, float, float]  # after, by readers fitted on other rows than the eraser
 
     def json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -118,10 +120,9 @@ def ask(judged: Judged, options: Options) -> Record:
     before, layer = judged.embedding.h, torch.nn.Sequential(Erase.of(eraser), judged.embedding.output)
     erased = dataclasses.replace(judged.embedding, output=layer).logits(before)
     y = judged.data.y[judged.index]
-    readings = tuple(
-        _reading(judged.data, judged.index, own, index, k, (before, h), (eraser(before), eraser(h)))
-        for k in range(len(judged.data.bias_names))
-    )
+    after = eraser(before)
+    rows_of = (judged.data, judged.index), (own, index)
+    readings = tuple(_reading(*rows_of, k, (before, h), (after, eraser(h)), judged.seed) for k in range(len(own.bias_names)))
     leaks = None
     if options.leakage:
         leaks = leakage_of(erased, judged.data, judged.index, LeakageOptions(leakage=True, attack=options.attack), judged.seed)
@@ -145,33 +146,50 @@ def _accuracy(logits: Tensor, y: Tensor) -> float:
     return float((guess == truth).all(1).double().mean() if y.ndim == 1 else (guess == truth).double().mean())
 
 
+Rows = tuple[DataSet, Tensor]
+
+
 def _reading(
-    data: DataSet,
-    index: Tensor,
-    own: DataSet,
-    fitted: Tensor,
-    k: int,
-    before: tuple[Tensor, Tensor],
-    after: tuple[Tensor, Tensor],
+    judged: Rows, fitted: Rows, k: int, before: tuple[Tensor, Tensor], after: tuple[Tensor, Tensor], seed: int
 ) -> Reading:
-    """Linear readers of one column: judged on the first of each pair of features, fitted on the second."""
-    values = data.bias_values[k]
-    known = own.bias_values[k]
-    there = torch.tensor([known.index(v) if v in known else -1 for v in values])
-    truth = data.bias[index, k]
-    truth = torch.where(truth >= 0, there[truth.clamp(min=0)], -1)
-    target = own.bias[fitted, k]
-    scores = [_reader(judged, learnt, truth, target, len(known)) for judged, learnt in (before, after)]
-    present = len(torch.unique(truth[truth >= 0]))
-    return Reading(bias=data.bias_names[k], chance=1 / max(present, 1), before=scores[0], after=scores[1])
+    """Linear readers of one column; each pair of features is that of the judged rows and of the training rows."""
+    data, index = judged
+    own, train = fitted
+    known = (data.bias[index, k] >= 0).nonzero().flatten()
+    present, code = torch.unique(data.bias[index[known], k], return_inverse=True)
+    if len(present) < 2:
+        raise UserError(f"--erase: the judged rows have only one value of {data.bias_names[k]}")
+    names = [data.bias_values[k][int(v)] for v in present]
+    there = torch.tensor([names.index(v) if v in names else -1 for v in own.bias_values[k]])
+    target = there[own.bias[train, k]]
+    mine = (target >= 0).nonzero().flatten()
+    scores = []
+    for h, learnt in (before, after):
+        x, z = _one_scale(learnt[mine], h[known])
+        weight = class_balanced(target[mine])
+        share = (weight / weight.sum())[:, None].to(x)
+        w = fit_softmax(x, target[mine][:, None], share, (DECAY,), len(names), tolerance=1e-6)[0, 0]
+        scores.append(_accuracy_by_value(z @ w, code))
+    x, _ = _one_scale(after[0][known], after[0][known])
+    fresh = held_out_logits(x, code, len(names), (DECAY,), weight=class_balanced(code), seed=seed)[0]
+    return Reading(
+        bias=data.bias_names[k], chance=1 / len(names), before=scores[0], after=scores[1], fresh=_accuracy_by_value(fresh, code)
+    )
 
 
-def _reader(judged: Tensor, learnt: Tensor, truth: Tensor, target: Tensor, values: int) -> tuple[float, float, float]:
-    """Class-balanced accuracy and its interval of a linear reader fitted on `learnt`."""
-    scaled = with_constant(torch.cat([learnt, judged]))
-    x, z = scaled[: len(learnt)], scaled[len(learnt) :]
-    weight = class_balanced(target)
-    w = fit_softmax(x, target[:, None], (weight / weight.sum())[:, None].to(x), (DECAY,), values, tolerance=1e-6)[0, 0]
-    right = (z @ w).argmax(1) == truth
-    groups = [truth == v for v in range(values) if bool((truth == v).any())]
+def _one_scale(learnt: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    """Both centred by the first and divided by one number, after a column of ones.
+
+    One by one, numbers that hardly vary would be blown up, and show mainly how far the two sets of rows differ.
+    """
+    mean = learnt.double().mean(0)
+    scale = (learnt.double() - mean).square().mean().sqrt().clamp(min=1e-12)
+    first, second = (torch.cat([t.new_ones(len(t), 1).double(), (t.double() - mean) / scale], 1) for t in (learnt, h))
+    return first, second
+
+
+def _accuracy_by_value(logits: Tensor, code: Tensor) -> tuple[float, float, float]:
+    """Class-balanced accuracy and its interval."""
+    right = logits.argmax(1) == code
+    groups = [code == v for v in range(int(code.max()) + 1)]
     return mean_of_proportions([float(right[g].sum()) for g in groups], [int(g.sum()) for g in groups])

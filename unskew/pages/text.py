@@ -99,7 +99,8 @@ def erasure_lines(e: dict[str, Any]) -> list[str]:
     for r in e["readings"]:
         value, low, high = map(percent, r["after"])
         lines.append(
-            f"  linear readers of {r['bias']}: {value} [{low}, {high}], before {percent(r['before'][0])}, chance {percent(r['chance'])}"
+            f"  linear readers of {r['bias']}: {value} [{low}, {high}], before {percent(r['before'][0])}, chance {percent(r['chance'])}; "
+            f"fitted on rows that the eraser did not see: {percent(r['fresh'][0])}"
         )
     if "leakage" in e:
         lines += [f"  {leakage_line(e['leakage'].get('bias', ''), e['leakage'])}"]
