@@ -226,6 +226,7 @@ def evaluate(
     corruptions: Sequence[str] = (),
     textures: str = "",
     temporal: bool = False,
+    erase: str = "",
     shared_classes: bool = False,
 ) -> "Evaluation":
     """Judge a finished run: accuracy by (class, bias) group with intervals, and whatever else is asked.
@@ -246,6 +247,7 @@ def evaluate(
         corruptions: also on corrupted images: names such as `["fog", "shot_noise"]`, or `["all"]`.
         textures: also the mean accuracy over clusters of this representation and the classes.
         temporal: also how much features of clips change when they are played backwards.
+        erase: also with the bias erased from what the last layer reads: by `leace`, or `splince`, which spares the labels.
         shared_classes: let `on` have other classes, judge the rows whose class the run knows, and add average precision.
 
     Returns:
@@ -261,8 +263,8 @@ def evaluate(
     from unskew.verbs.evaluate import evaluate as verb
 
     return verb(
-        run, on, split=split, device=device, leakage=leakage, attack=attack, noise=noise, alpha=alpha, rba=rba,
-        fit_on=fit_on, corruptions=corruptions, textures=textures, temporal=temporal, shared_classes=shared_classes,
+        run, on, split=split, device=device, leakage=leakage, attack=attack, noise=noise, alpha=alpha, rba=rba, fit_on=fit_on,
+        corruptions=corruptions, textures=textures, temporal=temporal, erase=erase, shared_classes=shared_classes,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Losses as plain functions, one value per sample, for any training loop."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -99,3 +100,28 @@ def relative_difficulty(biased: Tensor, debiased: Tensor) -> Tensor:
     [0.75, 0.0]
     """
     return biased / (biased + debiased + 1e-8)
+
+
+def bias_contrastive(u: Tensor, y: Tensor, bias: Tensor, temperature: float = 0.07, *, same: bool = False) -> Tensor:
+    r"""Supervised contrastive loss whose positives share the class and not the bias, per row (BiasCon; CnC with `same`).
+
+    .. math::  \ell_i = \frac{-1}{|P_i|} \sum_{j \in P_i} \log \frac{e^{u_i \cdot u_j / \tau}}{\sum_{k \in A_i} e^{u_i \cdot u_k / \tau}}
+
+    u (B, D) has length 1. A are all other rows, or, with `same`, the positives and rows of other classes with the same bias. 0 for a
+    row without a positive, and for a row whose bias is -1.
+
+    >>> u = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> bias_contrastive(u, torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]), 1.0).nonzero().flatten().tolist()
+    [0, 1]
+    """
+    known = (bias[:, None] >= 0) & (bias >= 0)
+    other = ~torch.eye(len(u), dtype=torch.bool, device=u.device)
+    alike, shared = y[:, None] == y, bias[:, None] == bias
+    positive = alike & ~shared & known & other
+    among = positive | (~alike & shared & known) if same else other
+    scores = (u @ u.T / temperature).masked_fill(~among, -torch.inf)
+    count = positive.sum(1)
+    some = (count > 0)[:, None]
+    scores = torch.where(some, scores, 0.0)  # a row without a positive: any finite numbers, so that no gradient is NaN
+    log_p = torch.where(positive, scores - scores.logsumexp(1, keepdim=True), 0.0)
+    return -log_p.sum(1) / count.clamp(min=1)

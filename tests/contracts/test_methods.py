@@ -23,7 +23,13 @@ from unskew.training.make import make_method
 METHODS = [n for n in registry.names("methods") if not load_method(n).staged]
 # What a method cannot guess for two numbers, and schedules that fit sixty steps.
 BIASED = {"g.model": "mlp", "g.hidden": "8", "g.inputs": "1"}
-SETTINGS = {"adversarial": {"hidden": "8"}, "rebias": BIASED, "rubi": BIASED, "learned_mixin": {**BIASED, "pretrain": "0.25"}}
+SETTINGS = {
+    "adversarial": {"hidden": "8"},
+    "rebias": BIASED,
+    "rubi": BIASED,
+    "learned_mixin": {**BIASED, "pretrain": "0.25"},
+    "denetdm": {"first": "0.5"},
+}
 
 
 def make(name, data, seed=0, dtype=torch.float64):
@@ -142,7 +148,11 @@ def test_card_is_complete_and_the_file_defines_one_method(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["rebias", "rubi", "lnl", "grl", "blind_eye", "lff", "gce", "reweight", "group_dro", "adversarial", "gray", "hex"]
+    "name",
+    [
+        *("rebias", "rubi", "lnl", "grl", "blind_eye", "lff", "gce", "reweight", "group_dro", "adversarial", "gray", "hex"),
+        *("neutralise", "badd", "bcon", "xrm_twins", "denetdm"),
+    ],
 )
 def test_the_weights_of_a_repair_reach_every_loss(name):
     settings = G if name in ("rebias", "rubi") else {}

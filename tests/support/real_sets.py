@@ -147,6 +147,43 @@ def something_v2(home):
         (home / f"something-something-v2-{part}.json").write_text(json.dumps(entries))
 
 
+def waterbirds(home):
+    lines = ["img_id,img_filename,y,split,place,place_filename"]
+    for k in range(24):
+        file = f"{k // 6:03d}.Bird/bird_{k}.jpg"
+        picture(home / file, (80 * (k % 2), 0, 0))
+        lines.append(f"{k},{file},{k % 2},{0 if k < 12 else 1 if k < 18 else 2},{int(k % 3 == 0)},/x/y.jpg")
+    (home / "metadata.csv").write_text("\n".join(lines))
+
+
+def bffhq(home):
+    for k in range(12):
+        picture(home / "0.5pct" / "align" / str(k % 2) / f"{k:05d}_{k % 2}_{k % 2}.png")
+    picture(home / "0.5pct" / "conflict" / "0" / "00020_0_1.png")
+    for k in range(4):
+        picture(home / "valid" / f"{k:05d}_{k % 2}_{k // 2}.png")
+        picture(home / "test" / f"{k:05d}_{k % 2}_{k // 2}.png")
+
+
+def urbancars(home):
+    for place, split in (
+        ("bg-0.95_co_occur_obj-0.95", "train"),
+        ("bg-0.5_co_occur_obj-0.5", "val"),
+        ("bg-0.5_co_occur_obj-0.5", "test"),
+    ):
+        for y in ("urban", "country"):
+            for bg in ("urban", "country"):
+                for k in range(2):
+                    picture(home / place / split / f"obj-{y}_bg-{bg}_co_occur_obj-{y}" / f"{k}.jpg")
+
+
+def nico_plus(home):
+    for context in ("autumn", "grass", "water"):
+        for name in ("cat", "dog", "hot air balloon"):
+            for k in range(4):
+                picture(home / "train" / context / name / f"{k}.jpg")
+
+
 def _webm(path):
     made = path.with_suffix(".avi")
     video(made)
@@ -156,5 +193,5 @@ def _webm(path):
 MAKE = {
     "celeba": celeba, "bar": bar, "dogs-cats": dogs_cats, "imdb-faces": imdb_faces, "imagenet9": imagenet9,
     "coco-gender": coco_gender, "imsitu": imsitu, "ucf101": ucf101, "hmdb51": hmdb51, "kinetics10": kinetics10,
-    "something-v2": something_v2,
+    "something-v2": something_v2, "waterbirds": waterbirds, "bffhq": bffhq, "urbancars": urbancars, "nico-plus": nico_plus,
 }  # fmt: skip

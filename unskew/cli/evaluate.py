@@ -34,6 +34,9 @@ def evaluate(
     temporal: Annotated[
         bool, typer.Option("--temporal", help="Also measure how much features change when clips are played backwards.")
     ] = False,
+    erase: Annotated[
+        str, typer.Option(metavar="leace|splince", help="Also judge with the bias erased from what the last layer reads.")
+    ] = "",
     shared_classes: Annotated[
         bool,
         typer.Option("--shared-classes", help="With --on: judge only the classes that both have, also by average precision."),
@@ -50,6 +53,7 @@ def evaluate(
     result = verb(
         run, on or None, split=split, device=device, leakage=leakage, noise=config.numbers(noise, "noise"), alpha=alpha, rba=rba,
         attack=attack_by(protocol), fit_on=fit_on,
-        corruptions=[name for name in corruptions.split(",") if name], textures=textures, temporal=temporal, shared_classes=shared_classes,
+        corruptions=[name for name in corruptions.split(",") if name], textures=textures, temporal=temporal, erase=erase,
+        shared_classes=shared_classes,
     )  # fmt: skip
     show(result.json(), json, group_table(result))

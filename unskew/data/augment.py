@@ -39,6 +39,7 @@ PRESETS = {
     "none": Augment(),
     "flip": Augment(flip=True),
     "crop-flip": Augment(scale=(0.6, 1.0), shift=0.1, flip=True),
+    "shift": Augment(shift=2 / 28, nearest=True),
     "light": Augment(scale=(0.8, 1.0), shift=0.06),
     # RandomResizedCrop(0.9, 1.1), ColorJitter and RandomRotation of torchvision: one warp with nearest-neighbour sampling, where
     # torchvision crops bilinearly, in whole pixels, and then rotates.

@@ -31,7 +31,7 @@ class DataConfig:
     duplicates: bool = True  # look for near-duplicate images, and keep them on one side of splits that are carved
     most: int = 0  # training rows to use at most, drawn at random; 0: all
     noise: float = 0.0  # share of train and val labels flipped to another class
-    augment: str = "none"  # random changes of training inputs: none, light, flip, crop-flip, pgd
+    augment: str = "none"  # random changes of training inputs: none, light, shift, flip, crop-flip, pgd
     keep: str = ""  # table from unskew repair: rows it gives weight 0 are left out of training
     hide: Literal["", "blur", "black"] = ""  # what to do to the given boxes or masks
     boxes: tuple[str, ...] = ("x0", "y0", "x1", "y1")  # columns of the boxes, in pixels

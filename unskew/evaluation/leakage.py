@@ -7,7 +7,8 @@ another, or with `fit_on=train` as the authors do: on the rows that the model wa
 tested on the judged rows. Accuracies below chance are reported as they are; `Attack(protocol="code")` folds them. `noise` repeats
 the attack with Gaussian noise on the embedding, `alpha` attacks an alpha-balanced subset of the rows,
 `rba` repeats the attack after calibrating the decisions. Labels that are a value of the bias itself (a model that predicts the gender
-too) are left out: attackers see the other logits, and F1 is theirs.
+too) are left out: attackers see the other logits, and F1 is theirs. Directional amplification (measure `directional_amplification`)
+is given beside Delta: from task to bias, and from bias to task.
 
 Source: Wang et al., "Balanced datasets are not enough", ICCV 2019 (leakage, amplification, randomisation); Zhao et al., "Men also
 like shopping", EMNLP 2017 (RBA).
@@ -29,6 +30,7 @@ from unskew.core.errors import UserError
 from unskew.core.rng import stream
 from unskew.data.dataset import DataSet
 from unskew.evaluation._contract import Embedding, Judged
+from unskew.measure.directional_amplification import directional_amplification
 from unskew.measure.label_sets import label_sets
 from unskew.measure.leakage import (
     Amplification,
@@ -160,6 +162,8 @@ class Record:
     reached: float | None  # the largest ratio left in an alpha-balanced subset
     rows: int
     left_out: tuple[str, ...] = ()  # labels that are the bias itself, which attackers do not see
+    dpa_to_bias: float = math.nan  # directional amplification: the bias told by the logits
+    dpa_to_task: float = math.nan  # the decisions told by the bias
     protocol: str = "paper"  # code: folded about one half
     fit_on: str = "judged"
     attacker: str = "network"  # on the true labels: network, or table of counts; logits are always read by networks
@@ -282,15 +286,18 @@ def _one_column(
     y, attribute, mine = y[kept], attribute[kept], logits[kept]
     _enough(attribute, data.bias_values[k])
     plain = dataset_leakage(y, attribute, attack=options.attack, seed=seed, parts=parts)
-    leak = Told.of(bias_amplification(mine, y, attribute, attack=options.attack, seed=seed, parts=parts))
+    more = bias_amplification(mine, y, attribute, attack=options.attack, seed=seed, parts=parts)
+    leak, dpa = Told.of(more), directional_amplification(mine, y, attribute, seed=seed, more=more, parts=parts)
     randomised: tuple[Noisy, ...] = ()
     if embedding is not None and options.noise:
         randomised = _randomised(embedding, kept, asked, y, attribute, options, seed)
     calibrated = _calibrated(mine, asked, y, attribute, data, k, options, seed, trained_on()) if options.rba else None
     fields = {f.name: getattr(leak, f.name) for f in dataclasses.fields(leak)}
-    fields["intervals"] = leak.intervals | {"dataset": [plain.low, plain.high]}
+    ways = {"dpa_to_bias": dpa.to_bias, "dpa_to_task": dpa.to_task}
+    fields["intervals"] = leak.intervals | {"dataset": [plain.low, plain.high]} | {n: [d.low, d.high] for n, d in ways.items()}
     return Record(
-        **fields, average_precision=precision(mine, y, seed), bias=data.bias_names[k], dataset=plain.value, chance=plain.chance, n=plain.n,
+        **fields, average_precision=precision(mine, y, seed), dpa_to_bias=dpa.to_bias.value, dpa_to_task=dpa.to_task.value,
+        bias=data.bias_names[k], dataset=plain.value, chance=plain.chance, n=plain.n,
         missing=int((attribute < 0).sum()), alpha=options.alpha or None, reached=reached, rows=len(kept),
         left_out=left_out, protocol=(options.attack or Attack()).protocol, fit_on=options.fit_on, attacker=plain.attacker,
         randomisation=randomised, rba=calibrated,

@@ -4,6 +4,7 @@ from unskew.measure.association import association
 from unskew.measure.bias_dependency import bias_dependency
 from unskew.measure.calibration import calibration, calibration_by_bias
 from unskew.measure.cross_dataset import cross_dataset
+from unskew.measure.directional_amplification import directional_amplification
 from unskew.measure.error_rates import error_rates
 from unskew.measure.groups import groups
 from unskew.measure.hsic import hsic, hsic_test
@@ -31,6 +32,7 @@ __all__ = [
     "dataset_leakage",
     "dataset_leakage_at",
     "dataset_leakage_curve",
+    "directional_amplification",
     "error_rates",
     "groups",
     "hsic",

@@ -82,10 +82,29 @@ def more_figures(metrics: dict[str, Any]) -> list[str]:
     if "temporal" in metrics:
         t = metrics["temporal"]
         lines.append(f"temporal structure score: {t['value']:.3g} [{t['low']:.3g}, {t['high']:.3g}] over {t['n']} clips")
+    if "erasure" in metrics:
+        lines += erasure_lines(metrics["erasure"])
     if "cross_dataset" in metrics:
         c = metrics["cross_dataset"]
         lines.append(f"average precision on {len(c['by_class'])} shared classes, {c['n']} rows: {percent(c['mean'])}")
     return [*([""] if lines else []), *lines]
+
+
+def erasure_lines(e: dict[str, Any]) -> list[str]:
+    """What erasing the bias costs and leaves, a line for the run and one per bias column."""
+    lines = [
+        f"with the bias erased by {e['kind']} ({e['removed']} directions, {e['seconds']:.2g} s): F1 {percent(e['f1'])} "
+        f"(before {percent(e['f1_before'])}), accuracy {percent(e['accuracy'])} (before {percent(e['accuracy_before'])})"
+    ]
+    for r in e["readings"]:
+        value, low, high = map(percent, r["after"])
+        lines.append(
+            f"  linear readers of {r['bias']}: {value} [{low}, {high}], before {percent(r['before'][0])}, chance {percent(r['chance'])}; "
+            f"fitted on rows that the eraser did not see: {percent(r['fresh'][0])}"
+        )
+    if "leakage" in e:
+        lines += [f"  {leakage_line(e['leakage'].get('bias', ''), e['leakage'])}"]
+    return lines
 
 
 def leakage_line(name: str, leak: dict[str, Any]) -> str:
@@ -97,8 +116,21 @@ def leakage_line(name: str, leak: dict[str, Any]) -> str:
         f"leakage of {name}: {percent(leak['model'])} from the logits, {percent(leak['dataset_at_f1'])} from labels "
         f"wrong as often (F1 {percent(leak['f1'])}), {percent(leak['dataset'])} from true labels, "
         f"chance {percent(leak['chance'])}; amplification {100 * leak['amplification']:.1f} points [{100 * low:.1f}, {100 * high:.1f}]"
+        + _directions(leak)
         + "".join(f"; {note}" for note in leakage_notes(leak))
     )
+
+
+def _directions(leak: dict[str, Any]) -> str:
+    """Directional amplification, where it was measured and is defined."""
+    ways = (("dpa_to_bias", "task to bias"), ("dpa_to_task", "bias to task"))
+    parts = []
+    for key, words in ways:
+        value = leak.get(key)
+        if value is not None and value == value:
+            low, high = leak["intervals"][key]
+            parts.append(f"{words} {value:+.2f} [{low:+.2f}, {high:+.2f}]")
+    return f"; relative, -1 to 1: {', '.join(parts)}" if parts else ""
 
 
 def _more_leakage(leak: dict[str, Any]) -> list[str]:

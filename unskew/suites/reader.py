@@ -12,7 +12,7 @@ split = "test"                             # the split to judge
 choose = "val-loss"                        # how a candidate of a grid is chosen: the lowest loss on the validation split, or
                                            # oracle: the highest (aligned + conflicting) / 2 there
 force = true                               # use the tables of repairs that the guards refuse
-evaluate = { temporal = true }             # more questions to evaluate: leakage (attack), temporal, textures, on, shared_classes
+evaluate = { temporal = true }             # more questions to evaluate: leakage (attack), temporal, erase, textures, on...
 
 [settings]                                 # of every run, as on the command line
 [scale.small]                              # seeds, settings, vars, evaluate; `only` leaves out data sets or methods; grid = false

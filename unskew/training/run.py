@@ -32,7 +32,7 @@ from unskew.training.frozen import is_frozen, standardise, with_features
 from unskew.training.make import check_data, freeze, make_method, training_data, warm_start
 from unskew.training.optim import make_optimizer, schedule_factor
 from unskew.training.record import IDENTITY, identity_there, record
-from unskew.training.selection import check
+from unskew.training.selection import GUESSED, check
 from unskew.training.settings import RunConfig, run_config
 from unskew.training.state import Log, State
 from unskew.training.trained import ROWS as TRAINED_ROWS
@@ -166,6 +166,10 @@ def _run(
     total = cfg.train.steps or max(1, round(cfg.train.epochs * per_epoch))
     schedule_factor(cfg.optim, 0, total, per_epoch)  # reject a malformed duration before the first step
     state = State(out, method, optimizers, data, cfg, engine, per_epoch, total, loader)
+    if cfg.select.rule in GUESSED:
+        from unskew.training.pseudo import groups_for  # other trainings do without measures and representations
+
+        state.guessed = groups_for(cfg.select.rule, source, cfg.seed, cfg.data.workers)
     with alone(out, "training") if engine.lead else nullcontext():
         if engine.lead and not (out / "done.json").is_file():  # another process may have finished it while this one waited
             write_json(out / "config.json", written)

@@ -13,12 +13,17 @@ from unskew.losses import task_loss
 from unskew.stats.f1 import decided, macro_f1
 from unskew.stats.groups import group_sums
 
-Rule = Literal["last", "val-accuracy", "val-loss", "val-f1", "val-worst-class", "val-worst-group", "oracle"]
+Rule = Literal[
+    "last", "val-accuracy", "val-loss", "val-f1", "val-worst-class", "val-pseudo-groups", "val-worst-slice", "val-worst-group", "oracle"
+]  # fmt: skip
+GUESSED = ("val-pseudo-groups", "val-worst-slice")  # rules over groups that are found without bias labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectConfig:
-    rule: Rule = "last"  # last, val-accuracy, val-loss, val-f1, val-worst-class, val-worst-group, or oracle (val, by bias)
+    rule: Rule = (
+        "last"  # last, val-accuracy, -loss, -f1, -worst-class, -pseudo-groups, -worst-slice, -worst-group, or oracle (val)
+    )
     every: str = "1 epoch"  # interval between looks at the validation split
     patience: int = 0  # stop after this many looks without improvement; 0: never
 
@@ -35,6 +40,8 @@ LOOKS_AT: dict[str, tuple[str, tuple[str, ...]]] = {
     "val-loss": ("val", ("y",)),
     "val-f1": ("val", ("y",)),
     "val-worst-class": ("val", ("y",)),
+    "val-pseudo-groups": ("val", ("y",)),
+    "val-worst-slice": ("val", ("y",)),
     "val-worst-group": ("val", ("y", "bias")),
     "oracle": ("val", ("y", "bias")),
 }
@@ -59,12 +66,13 @@ def check(rule: Rule, data: DataSet) -> None:
         raise UserError(f"select.rule={rule} needs one class per row; use last, val-accuracy, val-loss or val-f1")
 
 
-def score(rule: Rule, logits: Tensor, data: DataSet, index: Tensor) -> float:
+def score(rule: Rule, logits: Tensor, data: DataSet, index: Tensor, guessed: Tensor | None = None) -> float:
     """What the rule maximises, from the logits of its split.
 
     val-accuracy: plain accuracy. val-loss: minus the mean loss. val-f1: macro F1. val-worst-class: lowest class accuracy.
-    val-worst-group: lowest (class, bias) accuracy, empty groups left out. oracle: (aligned + conflicting) / 2, from the bias
-    labels of the validation split; never from the test.
+    val-worst-group: lowest (class, bias) accuracy, empty groups left out. val-pseudo-groups, val-worst-slice: lowest accuracy over
+    the groups `guessed`, (N,) codes by sample id (training.pseudo). oracle: (aligned + conflicting) / 2, from the bias labels of the
+    validation split; never from the test.
     """
     y = data.y[index]
     if rule == "val-loss":
@@ -79,7 +87,10 @@ def score(rule: Rule, logits: Tensor, data: DataSet, index: Tensor) -> float:
     if rule == "oracle" and (pairs := data.alignment()) is not None:
         halves = [right[rows].mean() for rows in pairs.of_rows(y, data.bias[index])]
         return float(sum(halves) / 2)  # NaN if there is no such row
-    if rule == "val-worst-class" or not data.bias_names:
+    if rule in GUESSED:
+        assert guessed is not None  # computed before the training
+        code, size = guessed[index], int(guessed.max()) + 1
+    elif rule == "val-worst-class" or not data.bias_names:
         code, size = y, len(data.classes)
     else:
         code, size = data.group[index], data.num_groups

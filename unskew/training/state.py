@@ -1,9 +1,13 @@
 """What happens between the steps of a training: looks at the validation split, checkpoints, the choice of weights, the log."""
 
+import dataclasses
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from unskew.core import checkpoint, progress
 from unskew.core import engine as processes
@@ -16,10 +20,34 @@ from unskew.data.dataset import DataSet
 from unskew.data.loader import Loader
 from unskew.methods._contract import Method
 from unskew.training.predict import predict
-from unskew.training.selection import LOOKS_AT, better, score
+from unskew.training.selection import GUESSED, LOOKS_AT, better, score
 from unskew.training.settings import RunConfig
 
 SAVE_SECONDS = 30.0  # between saved states of a training with slow steps
+
+
+@dataclass
+class Known:
+    """What missing bias labels cost: the true worst group at the step a rule chose without them, and the best of all looks."""
+
+    chosen: float = 0.0  # accuracy of the validation split's worst (class, bias) group at the chosen step
+    best: float = 0.0  # its best over all looks, which val-worst-group would have chosen
+    step: int = 0  # the step of the best
+
+    def look(self, worst: float, step: int, chosen: bool) -> None:
+        """Note a look; `chosen` if the rule prefers this step to all before."""
+        if chosen:
+            self.chosen = worst
+        if not self.step or worst > self.best:
+            self.best, self.step = worst, step
+
+    def words(self, rule: str) -> str:
+        """In a sentence."""
+        gap = 100 * (self.best - self.chosen)
+        return (
+            f"{rule} chose weights whose worst (class, bias) group has {100 * self.chosen:.1f} % on the validation rows; with bias "
+            f"labels, step {self.step} has {100 * self.best:.1f} %: missing labels cost {gap:.1f} points"
+        )
 
 
 class State:
@@ -35,6 +63,8 @@ class State:
         self.look_every = max(1, steps_of(cfg.select.every, per_epoch, total, "select.every"))
         self.step, self.best_step, self.before = 0, 0, 0.0
         self.best: float | None = None
+        self.guessed: Tensor | None = None  # (N,) groups of validation rows, for a rule that finds them without bias labels
+        self.known = Known()
         self.started = self.saved_at = time.monotonic()
         self.log: Callable[[str, int, dict[str, float]], None] = lambda kind, step, values: None
         self.advance: progress.Advance = lambda steps=1, note="": None
@@ -51,6 +81,7 @@ class State:
                     raise UserError(f"{path} is not the state of this training: {error}; remove it to start again") from None
                 self.step, self.best, self.best_step = facts["step"], facts["best"], facts["best_step"]
                 self.before, self.engine.scaler = facts["seconds"], facts["scaler"]
+                self.known = Known(*facts.get("known", ()))
                 self.loader.unreadable.update(facts["unreadable"])
             progress.say(f"resuming at step {self.step} of {self.total}")
 
@@ -91,11 +122,14 @@ class State:
         if not split:
             return
         index, logits = predict(self.method, self.data, self.data.rows(split), workers=self.cfg.data.workers)
-        value = score(self.cfg.select.rule, logits, self.data, index)
+        value = score(self.cfg.select.rule, logits, self.data, index, self.guessed)
         name = "accuracy" if self.cfg.select.rule == "last" else self.cfg.select.rule
         self.log(split, done, {name: value})
         self.advance(0, f"{split} {name} {value:.3f}")
-        if self.cfg.select.rule != "last" and better(value, self.best):
+        chosen = self.cfg.select.rule != "last" and better(value, self.best)
+        if self.cfg.select.rule in GUESSED and self.data.bias_names:  # for comparison only: it decides nothing
+            self.known.look(score("val-worst-group", logits, self.data, index), done, chosen)
+        if chosen:
             self.best, self.best_step = value, done
             if self.engine.lead:
                 checkpoint.save(self.out / "best.safetensors", self.method.state_dict(), {"step": done})
@@ -107,7 +141,7 @@ class State:
             facts |= {
                 "step": done, "best": self.best, "best_step": self.best_step,
                 "seconds": self.before + time.monotonic() - self.started, "unreadable": sorted(self.loader.unreadable),
-                "scaler": self.engine.scaler,
+                "scaler": self.engine.scaler, "known": list(dataclasses.astuple(self.known)),
             }  # fmt: skip
             checkpoint.save(self.out / "state.safetensors", tensors, facts)
 
@@ -139,12 +173,15 @@ class State:
             chosen = self.best_step
             checkpoint.save(self.out / "model.safetensors", tensors, facts)
         listed = dict(self.data.unreadable) | dict.fromkeys(sorted(self.loader.unreadable), "cannot be decoded")
-        outcome = {
+        outcome: dict[str, Any] = {
             "steps": self.step,
             "seconds": self.before + time.monotonic() - self.started,
             "selection": {"rule": rule, "step": chosen, "score": self.best, "labels": list(LOOKS_AT[rule][1])},
             "unreadable": [{"index": k, "path": self._file(k), "why": why} for k, why in sorted(listed.items())],
         }
+        if rule in GUESSED and self.known.step:
+            outcome["selection"] |= {"cost": dataclasses.asdict(self.known)}
+            progress.say(self.known.words(rule))
         write_json(self.out / "done.json", outcome)
         for name in ("state.safetensors", "best.safetensors"):
             (self.out / name).unlink(missing_ok=True)
