@@ -60,8 +60,8 @@ class Opinion:
 
 
 def nuisances(data: DataSet) -> list[Spec]:
-    """The simple representations that should not tell the class; columns of the source are not looked at."""
-    return [one for one in standard(data)[0] if not one.content and not one.name.startswith("column")]
+    """The simple representations that should not tell the class; columns of the source and an audit's probes are not looked at."""
+    return [one for one in standard(data)[0] if not one.content and not one.kind.probe and not one.name.startswith("column")]
 
 
 def balanced_accuracy(logits: Tensor, y: Tensor) -> float:

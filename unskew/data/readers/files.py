@@ -31,9 +31,14 @@ def decode(path: str, side: tuple[int, int], hiding: Hiding | None = None, row: 
         image = to_rgb(ImageOps.exif_transpose(opened))
         if hiding is not None:
             image = hiding.picture(image, row)
-        if (image.height, image.width) != side:
-            image = ImageOps.fit(image, (side[1], side[0]), Image.Resampling.BILINEAR)
-        return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
+        return fitted(image, side)
+
+
+def fitted(image: Image.Image, side: tuple[int, int]) -> Tensor:
+    """(3, H, W) uint8 of an RGB image: short side resized, centre cropped to `side` = (H, W)."""
+    if (image.height, image.width) != side:
+        image = ImageOps.fit(image, (side[1], side[0]), Image.Resampling.BILINEAR)
+    return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
