@@ -113,7 +113,14 @@ def compute(
     ids = torch.cat([index for index, _ in kept])
     # A chunk without a readable row does not know how wide its features would be.
     kept = [part for part in kept if len(part[0])] or kept[:1]
-    return ids, {one.name: torch.cat([blocks[one.name] for _, blocks in kept]) for one in specs}
+    whole = {one.name: torch.cat([blocks[one.name] for _, blocks in kept]) for one in specs}
+    return ids, {one.name: _gathered(one, whole[one.name], data.y[ids]) for one in specs}
+
+
+def _gathered(one: Spec, block: Tensor, y: Tensor) -> Tensor:
+    """The features of all rows, from what was seen of each."""
+    with torch.no_grad():
+        return block.float() if one.kind.gather is None else one.kind.gather(block, y, one.cfg).float()
 
 
 Found = dict[str, tuple[Tensor, Tensor]]  # ids and features by representation
@@ -169,7 +176,7 @@ def _chunk(data: DataSet, specs: list[Spec], rows: Tensor, batches: Iterable[Par
         for one in specs:
             if len(index):
                 parts[one.name].append(found[one.name] if one.kind.look is not None else _one(one, data, index, x))
-    return torch.cat(ids), {name: torch.cat(p).float() if p else torch.zeros(0, 1) for name, p in parts.items()}
+    return torch.cat(ids), {name: torch.cat(p) if p else torch.zeros(0, 1) for name, p in parts.items()}
 
 
 def _one(one: Spec, data: DataSet, index: Tensor, x: Tensor | None) -> Tensor:

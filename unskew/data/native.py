@@ -79,7 +79,7 @@ class Picture:
         return shown
 
 
-Look = Callable[[Picture, Any], Floats]
+Look = Callable[[Picture, Any], NDArray[Any]]  # float32, or bytes where all rows are gathered
 
 
 def header_of(opened: Image.Image) -> Header:
@@ -132,6 +132,8 @@ class Seen:
 
     def rows(self, index: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
         """Inputs and whether they could be read, as any inputs; and {name: (B, D)} of what was seen of the readable ones."""
+        if not self.looks:
+            return (*self.inputs.rows(index), {})
         if isinstance(self.inputs, Files):
             x, fine, pictures = self._decoded(self.inputs, index)
         else:
@@ -139,9 +141,9 @@ class Seen:
             shown = [(x[k], self.paths[i] if self.paths else "") for k, i in enumerate(index.tolist()) if fine[k]]
             pictures = [_opened(path) or picture_of(one) for one, path in shown]
         seen = {
-            name: np.stack([look(p, cfg) for p in pictures]) if pictures else np.zeros((0, 1)) for name, look, cfg in self.looks
+            name: np.stack([look(p, cfg) for p in pictures]) if pictures else np.zeros((0, 1), np.float32) for name, look, cfg in self.looks
         }
-        return x, fine, {name: torch.from_numpy(values.astype(np.float32)) for name, values in seen.items()}
+        return x, fine, {name: torch.from_numpy(values) for name, values in seen.items()}
 
     def _decoded(self, files: Files, index: Tensor) -> tuple[Tensor, Tensor, list[Picture]]:
         x = torch.zeros(len(index), *files.shape, dtype=torch.uint8)

@@ -36,6 +36,7 @@ class Representation:
         None  # (data, ids, inputs in [0, 1] or None, cfg) -> (B, ...)
     )
     look: Look | None = None  # instead of features: one picture at full resolution with its file's header, and cfg -> (D,)
+    gather: Callable[[Tensor, Tensor, Any], Tensor] | None = None  # from what all rows gave (n, D), and their labels, to (n, K)
     probe: bool = False  # whether only an audit measures it: a biased model's opinion is not read from it
     cached: bool = True  # false: cheap to compute, and may change while the files do not
     state: Callable[[Any], str] = _no_state  # what its features depend on besides its settings, such as a file of weights

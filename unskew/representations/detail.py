@@ -48,7 +48,7 @@ def _log(value: float) -> float:
 
 def _halved(grey: Floats) -> Floats:
     even = grey[: grey.shape[0] // 2 * 2, : grey.shape[1] // 2 * 2]
-    halved: Floats = (even[::2, ::2] + even[1::2, ::2] + even[::2, 1::2] + even[1::2, 1::2]) / 4
+    halved: Floats = (even[::2, ::2] + even[1::2, ::2] + even[::2, 1::2] + even[1::2, 1::2]) * np.float32(0.25)
     return halved
 
 

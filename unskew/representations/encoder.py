@@ -96,5 +96,5 @@ def blocks(grey: Floats) -> Floats:
 def look(picture: Picture, cfg: Config) -> Floats:
     grey = picture.grey
     across, down = np.abs(np.diff(grey, axis=1)).mean(0), np.abs(np.diff(grey, axis=0)).mean(1)
-    parts = [of_header(picture.header), _phases(across), _phases(down), blocks(grey)]
-    return np.concatenate(parts).astype(np.float32)
+    said = np.array(of_header(picture.header), dtype=np.float32)
+    return np.concatenate([said, _phases(across), _phases(down), blocks(grey)])

@@ -1,10 +1,11 @@
 r"""marks: what sits in the corners or along the edges at full resolution: stamps, rulers, logos, watermarks, marks of a few pixels.
 
-.. math::  \phi_\text{corners} = \big(\mu,\ \log\sigma,\ c,\ |\mu - \mu_\text{around}|,\ e^{-\sigma/4}\, [\mu \in \text{bin } k]\big), \qquad
-           \phi_\text{edges} = \big(\mu,\ \log\overline{|\nabla x|},\ c\big)_\text{tile}
+.. math::  \phi_\text{corners} = \big(\mu,\ \log\sigma,\ c,\ |\mu - \mu_\text{around}|,\ e^{-\sigma/4}\, [\mu \in \text{bin } k]\big),
+           \qquad \phi_\text{edges} = \big(\mu,\ \log\overline{|\nabla x|},\ c\big)_\text{tile}
 
-for squares of 4 and 12 pixels in each corner, and for the 28 outer tiles of an 8 x 8 grid; mu, sigma and c are mean, spread and colourfulness.
-The bins (16 levels each) let a linear reader know a mark of medium grey from brighter and darker corners; flat squares count most.
+for squares of 4 and 12 pixels in each corner, and for the 28 outer tiles of an 8 x 8 grid; mu, sigma and c are mean, spread and
+colourfulness. The bins (16 levels each) let a linear reader know a mark of medium grey from brighter and darker corners; flat squares
+count most.
 
 Source: made here.
 Differs: nothing.

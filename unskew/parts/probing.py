@@ -1,0 +1,14 @@
+"""Read a probe's features: rows that it kept for itself, marked by NaN, are not judged."""
+
+import torch
+from torch import Tensor
+
+from unskew.measure.representation_bias import BiasEstimate, bias_of_labels
+
+
+def read(features: Tensor, y: Tensor, *, seed: int = 0) -> BiasEstimate:
+    """Representation bias of the rows whose features are numbers. The gain of the others is NaN."""
+    judged = ~torch.isnan(features).any(1)
+    if bool(judged.all()):
+        return bias_of_labels(features, y, seed=seed)
+    return bias_of_labels(torch.nan_to_num(features), y, judged.double(), seed=seed)
