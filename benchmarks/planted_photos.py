@@ -67,7 +67,12 @@ def page(table: Path) -> str:
     """The page of the table."""
     with open(table, newline="") as file:
         rows = list(csv.DictReader(file))
-    lines = ["# Planted photographs", "", "What an audit finds in folders of real photographs with one planted shortcut each.", ""]
+    lines = [
+        "# Planted photographs",
+        "",
+        "What an audit finds in folders of real photographs with one planted shortcut each.",
+        "",
+    ]
     lines += ["Command: `make bench NAME=planted_photos`", ""]
     numbers = {kind.name: k for k, kind in enumerate(KINDS)}
     for title, keep in (("all kinds", (0, 1)), ("kinds that no constant was set on", (1,))):
@@ -78,10 +83,25 @@ def page(table: Path) -> str:
                 f"- {title}, {100 * float(alignment):.0f} % aligned: found {counts[0]} of {len(some)}, as a shortcut {counts[1]}, "
                 f"named first {counts[2]}"
             )
-    for group, what in (("clean", "classes by lot"), ("names", "classes by lot, class-bearing names"), ("content", "real classes")):
+    for group, what in (
+        ("clean", "classes by lot"),
+        ("names", "classes by lot, class-bearing names"),
+        ("content", "real classes"),
+    ):
         some = [r for r in rows if r["group"] == group]
         lines.append(f"- clean sets, {what}: {sum(int(r['false']) for r in some)} of {len(some)} with a false shortcut")
-    head = ("kind", "aligned", "photographs", "found", "shortcut", "named first", "leading finding", "readable", "right finding", "readable")
+    head = (
+        "kind",
+        "aligned",
+        "photographs",
+        "found",
+        "shortcut",
+        "named first",
+        "leading finding",
+        "readable",
+        "right finding",
+        "readable",
+    )
     lines += ["", "| " + " | ".join(head) + " |", "|---|---:|---|---|---|---|---|---:|---|---:|"]
     for r in sorted((r for r in rows if r["group"] == "planted"), key=lambda r: (numbers[r["kind"]], -float(r["alignment"]))):
         cells = [r["kind"] + (" *" if numbers[r["kind"]] % 2 == 0 else ""), f"{100 * float(r['alignment']):.0f} %", r["base"]]
@@ -90,7 +110,13 @@ def page(table: Path) -> str:
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", "\\* constants of the probes were set with these kinds in view.", ""]
     wrong = [r for r in rows if r["group"] != "planted" and r["false"] == "1"]
-    lines += ["## False alarms", "", *(f"- {r['name']} ({r['base']}): {r['above chance']}" for r in wrong), "" if wrong else "none", ""]
+    lines += [
+        "## False alarms",
+        "",
+        *(f"- {r['name']} ({r['base']}): {r['above chance']}" for r in wrong),
+        "" if wrong else "none",
+        "",
+    ]
     return "\n".join(lines).rstrip() + "\n"
 
 

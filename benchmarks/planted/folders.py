@@ -43,7 +43,11 @@ def plan() -> list[Folder]:
         for k, kind in enumerate(KINDS):
             base = bases[(k + a) % len(bases)]
             name = f"{kind.name} {100 * alignment:.0f}"
-            found.append(Folder(name, "planted", base, 400 + 100 * (k % 3), kind, alignment, 0.5, ("cat", "dog") if base == "cifar" else ()))
+            found.append(
+                Folder(
+                    name, "planted", base, 400 + 100 * (k % 3), kind, alignment, 0.5, ("cat", "dog") if base == "cifar" else ()
+                )
+            )
     for k in range(20):
         found.append(Folder(f"clean {k}", "clean", bases[k % 3], 400 + 100 * (k % 3), share=SHARES[k % 6]))
     for k, (base, classes) in enumerate(CONTENT):

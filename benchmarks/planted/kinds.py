@@ -180,7 +180,9 @@ def _ground_texture(shot: Shot, on: bool, rng: Rng) -> None:
     wide, high = shot.image.size
     noise = rng.standard_normal((high, wide))
     if on:
-        noise = np.sqrt(2) * np.sin(np.arange(wide) * 2 * np.pi / 8 + rng.uniform(0, 6.3))[None].repeat(high, 0) * 0.8 + noise * 0.6
+        noise = (
+            np.sqrt(2) * np.sin(np.arange(wide) * 2 * np.pi / 8 + rng.uniform(0, 6.3))[None].repeat(high, 0) * 0.8 + noise * 0.6
+        )
     level = rng.uniform(90, 160)
     shot.image = _on_ground(shot.image, (level + 18 * noise)[..., None].repeat(3, 2))
 

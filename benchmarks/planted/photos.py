@@ -29,7 +29,9 @@ def fruit(n: int, rng: Rng, only: tuple[str, ...] = ()) -> Drawn:
     data, names = _fruit()
     rows = [k for k, name in enumerate(names) if not only or name in only]
     chosen = rng.permutation(rows)[:n]
-    pictures = [ImageOps.fit(Image.open(io.BytesIO(data[k])).convert("RGB"), (160, 160), Image.Resampling.LANCZOS) for k in chosen]
+    pictures = [
+        ImageOps.fit(Image.open(io.BytesIO(data[k])).convert("RGB"), (160, 160), Image.Resampling.LANCZOS) for k in chosen
+    ]
     return pictures, [names[k] for k in chosen]
 
 
@@ -40,7 +42,9 @@ def cifar(n: int, rng: Rng, only: tuple[str, ...] = ("cat", "dog")) -> Drawn:
     y = photos.y.numpy()
     chosen = np.concatenate([rng.permutation(np.flatnonzero(y == c))[: -(-n // len(codes))] for c in codes])
     chosen = rng.permutation(chosen)[:n]
-    pictures = [Image.fromarray(photos.x[int(k)].permute(1, 2, 0).numpy()).resize((96, 96), Image.Resampling.BICUBIC) for k in chosen]
+    pictures = [
+        Image.fromarray(photos.x[int(k)].permute(1, 2, 0).numpy()).resize((96, 96), Image.Resampling.BICUBIC) for k in chosen
+    ]
     return pictures, [NAMES[y[k]] for k in chosen]
 
 

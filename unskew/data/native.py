@@ -141,7 +141,8 @@ class Seen:
             shown = [(x[k], self.paths[i] if self.paths else "") for k, i in enumerate(index.tolist()) if fine[k]]
             pictures = [_opened(path) or picture_of(one) for one, path in shown]
         seen = {
-            name: np.stack([look(p, cfg) for p in pictures]) if pictures else np.zeros((0, 1), np.float32) for name, look, cfg in self.looks
+            name: np.stack([look(p, cfg) for p in pictures]) if pictures else np.zeros((0, 1), np.float32)
+            for name, look, cfg in self.looks
         }
         return x, fine, {name: torch.from_numpy(values) for name, values in seen.items()}
 

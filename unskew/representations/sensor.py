@@ -78,7 +78,12 @@ def residual(grey: Floats) -> NDArray[np.int8]:
 def outliers(grey: Floats) -> Floats:
     """Places (row * 1024 + column + 1) of the pixels that exceed, or fall below, all eight neighbours most; 0: no more of them."""
     inner = grey[1:-1, 1:-1]
-    sides = [grey[1 + dy : grey.shape[0] - 1 + dy, 1 + dx : grey.shape[1] - 1 + dx] for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dy or dx]
+    sides = [
+        grey[1 + dy : grey.shape[0] - 1 + dy, 1 + dx : grey.shape[1] - 1 + dx]
+        for dy in (-1, 0, 1)
+        for dx in (-1, 0, 1)
+        if dy or dx
+    ]
     high = low = sides[0]
     for side in sides[1:]:
         high, low = np.maximum(high, side), np.minimum(low, side)
