@@ -48,12 +48,10 @@ def plan() -> list[Folder]:
                     name, "planted", base, 400 + 100 * (k % 3), kind, alignment, 0.5, ("cat", "dog") if base == "cifar" else ()
                 )
             )
-    for k in range(20):
-        found.append(Folder(f"clean {k}", "clean", bases[k % 3], 400 + 100 * (k % 3), share=SHARES[k % 6]))
+    found += [Folder(f"clean {k}", "clean", bases[k % 3], 400 + 100 * (k % 3), share=SHARES[k % 6]) for k in range(20)]
     for k, (base, classes) in enumerate(CONTENT):
         found.append(Folder(f"content {k}", "content", base, 500, share=SHARES[k % 6], classes=classes))
-    for k in range(10):
-        found.append(Folder(f"names {k}", "names", bases[k % 3], 400 + 100 * (k % 3), share=SHARES[(k + 3) % 6]))
+    found += [Folder(f"names {k}", "names", bases[k % 3], 400 + 100 * (k % 3), share=SHARES[(k + 3) % 6]) for k in range(10)]
     return found
 
 

@@ -5,7 +5,7 @@ into training and the next into the test, and results are too good. Class folder
 new: they are notes. What is left after they are taken away is measured:
 
 - `order`: the class of a file, guessed from the seven files before and after it in the natural order of their names;
-- `name`: guessed from the pattern of the name, its digits replaced (`IMG_####` against `DSC#####`);
+- `name`: guessed from the pattern of the name, its digits replaced (`IMG_#` against `DSC#`);
 - `folder`: guessed from the folders between source and file, besides those of classes and splits.
 """
 
@@ -77,7 +77,8 @@ def leaks(
     found = []
     if leak := _ordered(parts, stems, y, features, seed, bool(len(paths))):
         found.append(leak)
-    for kind, values in (("name", [re.sub(r"\d", "#", s) for s in stems]), ("folder", ["/".join(p) for p in parts])):
+    texts = (("name", [re.sub(r"\d+", "#", s) for s in stems]), ("folder", ["/".join(p) for p in parts])) if len(paths) else ()
+    for kind, values in texts:
         if leak := _grouped(kind, values, y, features, seed):
             found.append(leak)
     return Leaks(tuple(found), notes)
@@ -155,7 +156,7 @@ def _grouped(kind: str, values: Sequence[str], y: Tensor, features: Tensor | Non
         return None
 
     def guessed(codes: Tensor) -> Tensor:
-        return alike(codes, code, int(y.max()) + 1)
+        return alike(codes, code, spread_folds(codes, FOLDS, seed), int(y.max()) + 1)
 
     measured = _measured(guessed, y, seed)
     if measured is None:
@@ -185,15 +186,23 @@ def neighbours(label: Tensor, classes: int, reach: int = REACH) -> Tensor:
     return (total[last] - total[first] - hot) / (last - first - 1).clamp(min=1)[:, None]
 
 
-def alike(label: Tensor, code: Tensor, classes: int) -> Tensor:
-    """(n, C) share of each class among the other rows of the same code, drawn towards the share of all rows by one row's worth.
+def alike(label: Tensor, code: Tensor, fold: Tensor, classes: int) -> Tensor:
+    """(n, C) share of each class among the rows of the same code in other folds, drawn towards the share of all rows by one row's worth.
 
-    >>> alike(torch.tensor([0, 0, 1, 1]), torch.tensor([0, 0, 1, 1]), 2)[0].tolist()
+    Leaving out only the row itself would make every row look like the other class.
+
+    >>> label, fold = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, 1])
+    >>> alike(label, label, fold, 2)[0].tolist()
     [0.75, 0.25]
     """
     hot = torch.nn.functional.one_hot(label, classes).double()
-    table = torch.zeros(int(code.max()) + 1, classes, dtype=torch.float64).index_add_(0, code, hot)
-    others = table[code] - hot
+    folds, codes = int(fold.max()) + 1, int(code.max()) + 1
+    table = (
+        torch.zeros(folds * codes, classes, dtype=torch.float64)
+        .index_add_(0, fold * codes + code, hot)
+        .view(folds, codes, classes)
+    )
+    others = (table.sum(0) - table)[fold, code]
     return (others + hot.mean(0)) / (others.sum(1, keepdim=True) + 1)
 
 
@@ -245,7 +254,7 @@ def _flattered(features: Tensor | None, y: Tensor, unit: Tensor, seed: int) -> t
 
 
 def _accuracy(x: Tensor, y: Tensor, fold: Tensor, weight: Tensor, classes: int) -> float:
-    used = fold.unique()
+    used = torch.unique(fold)
     outside = (fold[:, None] != used).to(x.dtype) * weight[:, None].to(x.dtype)
     outside = outside / outside.sum(0).clamp(min=1e-30)
     w = fit_softmax(x, y[:, None].expand(-1, len(used)).contiguous(), outside, (DECAY,), classes, tolerance=1e-5)[0]
@@ -257,4 +266,5 @@ def _difference(random: float, apart: float) -> str:
     """By how much a random split flatters, in words; empty if it is not known."""
     if random != random:
         return "; a random split puts them on both sides"
-    return f"; a linear reader of the pictures scores {100 * random:.0f} % under a random split and {100 * apart:.0f} % under one that keeps them apart"
+    scores = f"{100 * random:.0f} % under a random split and {100 * apart:.0f} % under one that keeps them apart"
+    return f"; a linear reader of the pictures scores {scores}"

@@ -1,6 +1,7 @@
 r"""local: anything small, wherever it is: a convolutional network of about three thousand parameters, fitted on half of the rows.
 
-.. math::  \phi(x) = W \big(\max_p h_p,\ \mathrm{mean}_p h_p\big), \qquad h = \mathrm{relu}(k_3 * \mathrm{relu}(k_2 * \mathrm{relu}(k_1 * x)))
+.. math::  \phi(x) = W \big(\max_p h_p,\ \mathrm{mean}_p h_p\big), \qquad
+           h = \mathrm{relu}(k_3 * \mathrm{relu}(k_2 * \mathrm{relu}(k_1 * x)))
 
 Linear readers need a mark to be at one place, or a number made for it; this network finds what looks the same anywhere. It sees the
 labels of the rows it is fitted on, so these rows are not judged: their features are NaN. Fitted and judged half differ in no other
@@ -54,7 +55,6 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 def look(picture: Picture, cfg: Config) -> NDArray[np.uint8]:
     image = Image.fromarray(picture.pixels)
-    # The darkest and brightest of an area would survive; its mean is what a network at this size sees.
     small = image.resize((SIDE, SIDE), Image.Resampling.BOX if min(image.size) >= SIDE else Image.Resampling.BILINEAR)
     return np.asarray(small).transpose(2, 0, 1).ravel()
 
@@ -92,7 +92,7 @@ def halves(y: Tensor) -> Tensor:
 
 def gather(block: Tensor, y: Tensor, cfg: Config) -> Tensor:
     """(n, C) logits of the rows that the network was not fitted on; NaN for the others."""
-    y = y.unique(return_inverse=True)[1]
+    y = torch.unique(y, return_inverse=True)[1]
     classes = int(y.max()) + 1
     fitted = halves(y)
     pictures = block.view(-1, 3, SIDE, SIDE)
@@ -100,8 +100,9 @@ def gather(block: Tensor, y: Tensor, cfg: Config) -> Tensor:
     mean, std = x.mean((0, 2, 3), keepdim=True), x.std((0, 2, 3), keepdim=True) + 1e-3
     network = fit((x - mean) / std, y[fitted], classes)
     logits = torch.full((len(y), classes), float("nan"))
-    for rows in torch.split((~fitted).nonzero().flatten(), 512):
-        logits[rows] = network((pictures[rows].float() / 255 - mean) / std)
+    with torch.no_grad():
+        for rows in torch.split((~fitted).nonzero().flatten(), 512):
+            logits[rows] = network((pictures[rows].float() / 255 - mean) / std)
     return logits - logits.mean(1, keepdim=True)
 
 

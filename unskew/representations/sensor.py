@@ -1,12 +1,12 @@
 r"""sensor: which camera it was: the fixed pattern of its pixels' errors, or single pixels that are always bright or dark.
 
-.. math::  r_i = \mathrm{clip}\Big(\frac{x_i - \bar x_i}{\sigma_i}\Big), \qquad K_{ij} = [i \ne j]\, \frac{r_i \cdot r_j}{|r_i| |r_j|}, \qquad
-           \phi_i = (K u_1, \dots, K u_6)_i
+.. math::  r_i = \mathrm{clip}\Big(\frac{x_i - \bar x_i}{\sigma_i}\Big), \qquad
+           K_{ij} = [i \ne j]\, \frac{r_i \cdot r_j}{|r_i| |r_j|}, \qquad \phi_i = (K u_1, \dots, K u_6)_i
 
 x-bar is the mean of 3 x 3 pixels and sigma the local spread, in the middle 64 x 64 pixels. Pictures of one sensor share a pattern, so
 their residuals agree a little; the leading eigenvectors u of K show it without a label. A picture is not compared with itself, so
-every score correlates it with a pattern that was estimated on other pictures. `pixels` notes where a picture has pixels beyond all eight neighbours,
-and keeps the eight places that recur most.
+every score correlates it with a pattern that was estimated on other pictures. `pixels` notes where a picture has pixels beyond all
+eight neighbours, and keeps the eight places that recur most.
 
 Source: Lukas, Fridrich, Goljan, "Digital camera identification from sensor pattern noise", IEEE TIFS 2006.
 Differs: cameras are not known, so the patterns are estimated blind, from all pictures but the one that is compared; a mean instead of a
@@ -110,12 +110,14 @@ def patterns(rest: Tensor) -> Tensor:
     vectors = torch.linalg.eigh(agree.double())[1][:, -count:].float()
     scores = rest @ (rest[some].T @ vectors)
     scores[some] = agree @ vectors
-    return scores
+    return torch.as_tensor(scores)
 
 
 def recurring(places: Tensor) -> Tensor:
     """(n, 8) whether each of the places that recur most is among a row's own (n, NOTED); 0 is no place."""
-    found, count = places[places > 0].unique(return_counts=True)
+    count = places[places > 0].bincount()
+    found = count.nonzero().flatten()
+    count = count[found]
     leading = found[count.argsort(descending=True, stable=True)[:PLACES]]
     here = (places[:, :, None] == leading).any(1).float()
     return torch.cat([here, here.new_zeros(len(places), PLACES - len(leading))], 1)
