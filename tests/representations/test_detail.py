@@ -6,7 +6,7 @@ from PIL import Image, ImageFilter
 from scipy.signal import convolve2d
 
 from unskew.data.native import Picture
-from unskew.representations.detail import Config, look, noise_of
+from unskew.representations.detail import Config, look, noise_of, typical
 
 
 def picture(seed=0, noise=0.0):
@@ -43,3 +43,10 @@ def test_blur_and_sharpening_go_opposite_ways():
     ]
     assert steps == sorted(steps)
     assert steps[2] - steps[0] > 0.5
+
+
+def test_typical_is_the_median_of_tile_means():
+    values = np.random.default_rng(0).random((62, 50)).astype(np.float32)
+    tiles = [values[a : a + 10, b : b + 8].mean() for a in range(0, 60, 10) for b in range(0, 48, 8)]
+    assert typical(values) == pytest.approx(np.median(tiles), rel=1e-5)
+    assert typical(values[:4, :4]) == pytest.approx(values[:4, :4].mean(), rel=1e-5)

@@ -22,3 +22,12 @@ def test_light_from_the_right_is_a_slope_across():
     assert right[0] > 0.3
     assert right[0] == pytest.approx(-left[0], abs=1e-4)
     assert abs(right[1]) < 1e-4
+
+
+def test_the_brightest_levels_fall_off_with_the_light():
+    pixels = np.random.default_rng(0).integers(0, 256, (128, 128, 3))
+    pixels[:, :, 0] = np.where(np.random.default_rng(1).random((128, 128)) < 0.02, 255, pixels[:, :, 0])
+    dimmed = (pixels * np.linspace(0.6, 1, 128)[None, :, None]).astype(np.uint8)
+    columns = look(Picture(dimmed), Config())[15:23]
+    # The last column of pixels in each of eight strips is the brightest that white can be there.
+    assert columns == pytest.approx(np.linspace(0.6, 1, 128)[15::16], abs=0.02)

@@ -47,10 +47,21 @@ def test_a_hot_pixel_is_noted_at_its_place():
     assert residual(grey).shape == (64 * 64,)
 
 
+def place(row, column):
+    return row * 1024 + column + 1
+
+
 def test_the_places_that_recur_most_come_first():
-    places = torch.tensor([[5, 9, 0], [5, 0, 0], [9, 5, 3], [0, 0, 0]])
+    a, b, c = place(5, 5), place(5, 40), place(30, 30)
+    places = torch.tensor([[a, b, 0], [a, 0, 0], [b, a, c], [0, 0, 0]])
     assert recurring(places)[:, :3].tolist() == [[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 0, 0]]
     assert recurring(places).shape == (4, 8)
+
+
+def test_places_side_by_side_are_not_single_pixels():
+    stamp, pixel, rare = [place(5, 5), place(5, 8), place(7, 6)], place(30, 30), place(31, 30)
+    places = torch.tensor([[*stamp, pixel]] * 4 + [[rare, pixel, 0, 0]])
+    assert recurring(places)[:, :2].tolist() == [[1, 0]] * 5  # the pixel stays, as what is beside it is rare
 
 
 def test_pictures_smaller_than_the_part_that_is_compared():

@@ -1,6 +1,6 @@
 r"""encoder: what the encoder left behind: file format, JPEG tables and sampling, blocks of 8 pixels from an earlier save.
 
-.. math::  b_k = \log \frac{\mathrm{mean}\,|x_{8j+k} - x_{8j+k-1}|}{\mathrm{mean}_l\,\mathrm{mean}\,|x_{8j+l} - x_{8j+l-1}|},
+.. math::  b_k = \log \frac{\mathrm{med}_j\,|x_{8j+k} - x_{8j+k-1}|}{\mathrm{mean}_l\,\mathrm{med}_j\,|x_{8j+l} - x_{8j+l-1}|},
            \qquad z_f = P\big(|c_f| < \tfrac12\big)
 
 b are the steps across columns and rows at each place k within a block; c_f the coefficients of 8 x 8 blocks in four bands of
@@ -20,6 +20,7 @@ import numpy as np
 from unskew.data.dataset import DataSet
 from unskew.data.native import Floats, Header, Picture
 from unskew.representations._contract import pictures_only
+from unskew.representations.detail import TILES, pooling
 
 PIXELS, CONTENT, PROBE = True, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
@@ -66,7 +67,7 @@ def _phases(steps: Floats) -> Floats:
     length = len(steps) // 8 * 8
     if not length:
         return np.zeros(8, dtype=np.float32)
-    means = np.roll(steps[:length].reshape(-1, 8).mean(0) + 0.02, 1)  # step j lies between pixels j and j + 1
+    means = np.roll(np.median(steps[:length].reshape(-1, 8), axis=0) + 0.02, 1)  # step j lies between pixels j and j + 1
     phases: Floats = np.log(means / means.mean())
     return phases
 
@@ -75,6 +76,23 @@ _WAVES = np.cos(np.outer(np.arange(8), 2 * np.arange(8) + 1) * np.pi / 16) / 2
 _DCT = np.where(np.arange(8)[:, None] == 0, _WAVES / np.sqrt(2), _WAVES).astype(np.float32)  # orthonormal
 _RADIUS = np.add.outer(np.arange(8), np.arange(8))
 _BAND = np.where(_RADIUS == 0, -1, np.minimum((_RADIUS - 1) // 3, BANDS - 1))
+
+
+_OF_BAND = np.stack([(k == _BAND).ravel() / (k == _BAND).sum() for k in range(BANDS)], 1).astype(np.float32)  # (64, bands)
+
+
+def _usual(values: Floats) -> float:
+    """The median over 4 x 4 parts of the mean of each, so that marks in a few of them do not count; the mean of a small picture."""
+    if min(values.shape) < 4:
+        return float(values.mean())
+    return float(np.median(pooling(values.shape[0], 4) @ values @ pooling(values.shape[1], 4).T))
+
+
+def _over_parts(steps: Floats, axis: int) -> Floats:
+    """Mean along an axis in six parts, and the median of the six."""
+    pool = pooling(steps.shape[axis], TILES)
+    usual: Floats = np.median(pool @ steps if axis == 0 else pool @ steps.T, axis=0)
+    return usual
 
 
 def blocks(grey: Floats) -> Floats:
@@ -87,14 +105,14 @@ def blocks(grey: Floats) -> Floats:
             return np.zeros(2 * BANDS, dtype=np.float32)
         tiles = part[: rows * 8, : columns * 8].reshape(rows, 8, columns, 8)
         coefficients = _DCT @ (tiles.swapaxes(1, 2) @ _DCT.T)
-        near = (np.abs(coefficients) < 0.5).mean((0, 1))
-        shares.append([near[k == _BAND].mean() for k in range(BANDS)])
+        near = (np.abs(coefficients) < 0.5).reshape(rows, columns, 64) @ _OF_BAND
+        shares.append([_usual(near[:, :, k]) for k in range(BANDS)])
     on, off = np.array(shares, dtype=np.float32)
     return np.concatenate([on, on - off])
 
 
 def look(picture: Picture, cfg: Config) -> Floats:
     grey = picture.grey
-    across, down = np.abs(np.diff(grey, axis=1)).mean(0), np.abs(np.diff(grey, axis=0)).mean(1)
+    across, down = _over_parts(np.abs(grey[:, 1:] - grey[:, :-1]), 0), _over_parts(np.abs(grey[1:] - grey[:-1]), 1)
     said = np.array(of_header(picture.header), dtype=np.float32)
     return np.concatenate([said, _phases(across), _phases(down), blocks(grey)])

@@ -1,10 +1,10 @@
-r"""lettering: writing over the picture, wherever it is: thin strong strokes crowded together in one place.
+r"""lettering: writing over the picture, wherever it is: thin strong strokes, crowded together, of one colour.
 
-.. math::  s_p = [\,|x_{p-2} - 2 x_p + x_{p+2}| > 70\,]\ \text{across and down}, \qquad \phi = \text{densest windows of } s
-           \text{ against the rest, and the colour of their strokes}
+.. math::  s_p = \max\big(2 x_p - x_{p-1} - x_{p+1}\big)\ \text{across and down}, \qquad \phi = \Big(\sqrt{P(s_p > 110,\ \text{colour} \in
+           \text{box } k)},\ \text{the densest windows of strokes against the rest}\Big)
 
-Windows are 8 pixels high and 24 wide. The colour is the mean of the strokes that are brighter than what is around them, in the densest
-window: overlays have one colour in every picture.
+The same for dark strokes. Colours are counted in 3 x 3 x 3 boxes: an overlay has one colour in every picture. Windows are 8 pixels
+high and 40 wide.
 
 Source: stroke density, as in early detectors of captions (Smith and Kanade, "Video skimming and characterization", 1997).
 Differs: nothing is read; text-like edges are enough.
@@ -20,8 +20,11 @@ from unskew.representations._contract import pictures_only
 
 PIXELS, CONTENT, PROBE = True, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
-STRONG = 70.0  # levels
-HEIGHT, WIDTH = 8, 24
+STRONG = 110.0  # levels
+CELL = 8
+WIDE = 5  # cells of a window
+BOXES = 3  # along each channel
+_CODE = np.array([BOXES * BOXES, BOXES, 1])
 
 
 @dataclass(frozen=True)
@@ -34,30 +37,36 @@ def phrase(cfg: Config) -> str:
 
 
 def applies(data: DataSet, cfg: Config) -> str:
-    return pictures_only(data, 32)
+    return pictures_only(data, 2 * CELL * WIDE)
+
+
+def strokes(grey: Floats) -> tuple[Floats, Floats]:
+    """How far every pixel stands out from its neighbours on both sides, upwards and downwards; a pixel smaller on each side."""
+    inner = 2 * grey[1:-1, 1:-1]
+    across, down = inner - grey[1:-1, :-2] - grey[1:-1, 2:], inner - grey[:-2, 1:-1] - grey[2:, 1:-1]
+    return np.maximum(across, down), -np.minimum(across, down)
+
+
+def windows(strong: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]") -> Floats:
+    """(rows, columns) share of strokes in windows of 1 x 5 cells."""
+    rows, columns = strong.shape[0] // CELL, strong.shape[1] // CELL
+    cells = strong[: rows * CELL, : columns * CELL].reshape(rows, CELL, columns, CELL).mean((1, 3), dtype=np.float32)
+    total = np.pad(cells, ((0, 0), (1, 0))).cumsum(1)
+    shares: Floats = (total[:, WIDE:] - total[:, :-WIDE]) / WIDE
+    return shares
 
 
 def look(picture: Picture, cfg: Config) -> Floats:
     grey = picture.whole
-    inner = grey[2:-2, 2:-2]
-    across = 2 * inner - grey[2:-2, :-4] - grey[2:-2, 4:]
-    down = 2 * inner - grey[:-4, 2:-2] - grey[4:, 2:-2]
-    strokes = (np.abs(across) > STRONG).astype(np.float32) + (np.abs(down) > STRONG)
-    rows, columns = strokes.shape[0] // HEIGHT, strokes.shape[1] // HEIGHT
-    cells = strokes[: rows * HEIGHT, : columns * HEIGHT].reshape(rows, HEIGHT, columns, HEIGHT).mean((1, 3))
-    windows = (cells[:, :-2] + cells[:, 1:-1] + cells[:, 2:]) / 3
-    order = np.sort(windows, axis=None)[::-1]
-    row, column = np.unravel_index(int(windows.argmax()), windows.shape)
-    top, left = int(row) * HEIGHT, int(column) * HEIGHT
-    place = (slice(top, top + HEIGHT), slice(left, left + WIDTH))
-    bright = np.maximum(across, down)[place] > STRONG
     by = max(1, picture.pixels.shape[0] // grey.shape[0])
-    shown = picture.pixels[::by, ::by][2 : 2 + inner.shape[0], 2 : 2 + inner.shape[1]][place]
-    colour = shown[bright].mean(0) / 64 if bright.any() else np.zeros(3)
-    extreme = float((shown[bright].max(1) > 245).mean()) if bright.any() else 0.0
-    numbers = [
-        order[0], order[:3].mean(), float(np.median(order)), float(cells.mean()),
-        order[0] - order[min(len(order) - 1, 8)], float(np.log(order[0] + 0.01) - np.log(cells.mean() + 0.01)),
-        float(bright.mean()), extreme, *colour, float(colour.max() - colour.min()), row / max(rows, 1), column / max(columns, 1),
-    ]  # fmt: skip
-    return np.array(numbers, dtype=np.float32)
+    shown = picture.pixels[::by, ::by][1 : grey.shape[0] - 1, 1 : grey.shape[1] - 1]
+    numbers = []
+    for beyond in strokes(grey):
+        strong = beyond > STRONG
+        boxes = (shown[strong].astype(np.int64) * BOXES // 256) @ _CODE
+        numbers.append(np.sqrt(np.bincount(boxes, minlength=BOXES**3) * (1000 / strong.size)))
+        dense = np.sort(windows(strong), axis=None)[::-1]
+        first, usual = float(dense[0]), float(np.median(dense))
+        top = [first, dense[:3].mean(), first - dense[min(len(dense) - 1, 12)], np.log(first + 0.01) - np.log(usual + 0.01)]
+        numbers.append(np.array([*top, strong.mean()]))
+    return np.concatenate(numbers).astype(np.float32)

@@ -3,8 +3,9 @@ r"""lighting: how light falls off across the picture: a lamp from one side, a vi
 .. math::  \log(x + 8) \approx \beta_0 + \beta_1 u + \beta_2 v + \beta_3 (u^2 - \tfrac13) + \beta_4 (v^2 - \tfrac13) + \beta_5 u v,
            \qquad \phi = \beta_{1..5}
 
-u and v run from -1 to 1 across and down. Fitted by least squares to the mean brightness of 16 x 16 cells, and again to the brightest
-value of each, which dark objects disturb less.
+u and v run from -1 to 1 across and down. Fitted by least squares to the mean brightness of 16 x 16 cells, to the brightest value of
+each, which dark objects disturb less, and to the brightest single level of 8 x 8 tiles. The brightest level of each of eight columns
+and eight rows of tiles comes besides: where the light falls off, nothing reaches white.
 
 Source: least squares on a quadratic surface, as in the correction of shading.
 Differs: nothing.
@@ -20,7 +21,7 @@ from unskew.representations._contract import pictures_only
 
 PIXELS, CONTENT, PROBE = True, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
-CELLS = 16
+CELLS, TILES = 16, 8
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,23 @@ def surface(cells: int = CELLS) -> Floats:
 
 
 _SURFACE = surface()
+_COARSE = surface(TILES)
+
+
+def brightest(picture: Picture) -> Floats:
+    """(8, 8) the brightest level of every tile, over all channels, 0 to 1."""
+    pixels = picture.pixels
+    step = max(1, min(pixels.shape[:2]) // 256)
+    some = pixels[::step, ::step]
+    height, width = (side // TILES * TILES for side in some.shape[:2])
+    tiles = some[:height, :width].reshape(TILES, height // TILES, TILES, width // TILES, 3)
+    top: Floats = tiles.max((1, 3, 4)).astype(np.float32) / 255
+    return top
 
 
 def look(picture: Picture, cfg: Config) -> Floats:
     by = picture.small.shape[0] // CELLS
     cells = np.log(picture.small + 8).reshape(CELLS, by, CELLS, by)
     mean, top = cells.mean((1, 3)).ravel(), cells.max((1, 3)).ravel()
-    return np.concatenate([_SURFACE @ mean, _SURFACE @ top])
+    white = brightest(picture)
+    return np.concatenate([_SURFACE @ mean, _SURFACE @ top, _COARSE @ white.ravel(), white.max(0), white.max(1)])

@@ -1,7 +1,7 @@
 r"""marks: what sits in the corners or along the edges at full resolution: stamps, rulers, logos, watermarks, marks of a few pixels.
 
 .. math::  \phi_\text{corners} = \big(\mu,\ \log\sigma,\ c,\ |\mu - \mu_\text{around}|,\ e^{-\sigma/4}\, [\mu \in \text{bin } k]\big),
-           \qquad \phi_\text{edges} = \big(\mu,\ \log\overline{|\nabla x|},\ c\big)_\text{tile}
+           \qquad \phi_\text{edges} = \big(\mu,\ \log\overline{|\nabla x|},\ \log c\big)_\text{tile} - \mathrm{median}_\text{tiles}
 
 for squares of 4 and 12 pixels in each corner, and for the 28 outer tiles of an 8 x 8 grid; mu, sigma and c are mean, spread and
 colourfulness. The bins (16 levels each) let a linear reader know a mark of medium grey from brighter and darker corners; flat squares
@@ -40,7 +40,10 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 
 def look(picture: Picture, cfg: Config) -> Floats:
-    return _corners(picture) if cfg.where == "corners" else tiles(picture, GRID)[_EDGE].ravel()
+    if cfg.where == "corners":
+        return _corners(picture)
+    shown = tiles(picture, GRID)
+    return (shown - np.median(shown, axis=(0, 1)))[_EDGE].ravel()
 
 
 def tiles(picture: Picture, grid: int) -> Floats:

@@ -34,6 +34,7 @@ PLACES = 8  # recurring pixels
 NOTED = 12  # of each picture
 MOST = 20_000  # rows that are compared
 SAMPLE = 1500  # rows from which the patterns are estimated
+NEAR = 6  # pixels within which a second place that recurs at least half as often speaks against a single pixel
 BEYOND = 12.0  # levels by which a pixel must exceed all its neighbours
 
 
@@ -114,10 +115,15 @@ def patterns(rest: Tensor) -> Tensor:
 
 
 def recurring(places: Tensor) -> Tensor:
-    """(n, 8) whether each of the places that recur most is among a row's own (n, NOTED); 0 is no place."""
+    """(n, 8) whether each of the places that recur most is among a row's own (n, NOTED); 0 is no place.
+
+    Places that recur side by side belong to something larger than a pixel, such as a stamp, and are left out.
+    """
     count = places[places > 0].bincount()
     found = count.nonzero().flatten()
-    count = count[found]
-    leading = found[count.argsort(descending=True, stable=True)[:PLACES]]
+    leading = found[count[found].argsort(descending=True, stable=True)[: 8 * PLACES]]
+    row, column, often = (leading - 1) // 1024, (leading - 1) % 1024, count[leading]
+    near = ((row[:, None] - row).abs() <= NEAR) & ((column[:, None] - column).abs() <= NEAR) & (2 * often > often[:, None])
+    leading = leading[near.sum(1) <= 1][:PLACES]
     here = (places[:, :, None] == leading).any(1).float()
     return torch.cat([here, here.new_zeros(len(places), PLACES - len(leading))], 1)
