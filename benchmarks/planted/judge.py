@@ -1,5 +1,6 @@
 """What an audit said of a folder, as one row of the table. The only place that decides what counts as found."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from planted.folders import Folder
@@ -16,6 +17,15 @@ def above_chance(finding: Any) -> bool:
     return bool(finding.low > 0 and finding.bias > finding.chance_high)
 
 
+def leading(findings: Sequence[Any]) -> Any | None:
+    """The finding an audit should name: the one that reads most. A network that reads anything at all has no name for what it reads, so
+    it leads only if nothing else reads half as much."""
+    if not findings:
+        return None
+    named = [f for f in findings if not f.name.startswith("local")]
+    return named[0] if named and named[0].bias >= findings[0].bias / 2 else findings[0]
+
+
 def judged(folder: Folder, audit: Any) -> dict[str, Any]:
     """Found: one of the right representations is readable above chance. Shortcut: by more than a trace, and not as content.
     First: the leading finding is a right one. False: in a clean set, anything is called a shortcut that cannot be content."""
@@ -23,7 +33,7 @@ def judged(folder: Folder, audit: Any) -> dict[str, Any]:
     right = folder.kind.names if folder.kind is not None else ()
     mine = [f for f in findings if f.name.startswith(right)] if right else []
     strong = [f for f in findings if f.bias >= READABLE]
-    top = findings[0] if findings else None
+    top = leading(findings)
     cannot = [f for f in strong if not f.name.startswith(MAY_BE_CONTENT)]
     wrong = cannot if folder.group == "content" else strong
     return {

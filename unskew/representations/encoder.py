@@ -78,7 +78,8 @@ _RADIUS = np.add.outer(np.arange(8), np.arange(8))
 _BAND = np.where(_RADIUS == 0, -1, np.minimum((_RADIUS - 1) // 3, BANDS - 1))
 
 
-_OF_BAND = np.stack([(k == _BAND).ravel() / (k == _BAND).sum() for k in range(BANDS)], 1).astype(np.float32)  # (64, bands)
+_MEMBER = np.equal.outer(_BAND.ravel(), np.arange(BANDS)).astype(np.float32)
+_OF_BAND = _MEMBER / _MEMBER.sum(0)  # (64, bands)
 
 
 def _usual(values: Floats) -> float:

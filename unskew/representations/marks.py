@@ -43,7 +43,8 @@ def look(picture: Picture, cfg: Config) -> Floats:
     if cfg.where == "corners":
         return _corners(picture)
     shown = tiles(picture, GRID)
-    return (shown - np.median(shown, axis=(0, 1)))[_EDGE].ravel()
+    relative: Floats = (shown - np.median(shown, axis=(0, 1)))[_EDGE]
+    return relative.ravel()
 
 
 def tiles(picture: Picture, grid: int) -> Floats:

@@ -34,7 +34,7 @@ PLACES = 8  # recurring pixels
 NOTED = 12  # of each picture
 MOST = 20_000  # rows that are compared
 SAMPLE = 1500  # rows from which the patterns are estimated
-NEAR = 6  # pixels within which a second place that recurs at least half as often speaks against a single pixel
+NEAR = 20  # pixels within which a second place that recurs at least half as often speaks against a single pixel
 BEYOND = 12.0  # levels by which a pixel must exceed all its neighbours
 
 

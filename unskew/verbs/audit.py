@@ -26,9 +26,10 @@ from unskew.data.sources import as_words, load
 from unskew.features import Spec, compute, spec, standard
 from unskew.measure.association import association
 from unskew.measure.leakage import Attack, dataset_leakage
-from unskew.measure.representation_bias import FOLDS, BiasEstimate, bias_of_labels
+from unskew.measure.representation_bias import FOLDS, BiasEstimate
 from unskew.pages.audit import render_audit
 from unskew.parts.nuisance import simplest
+from unskew.parts.probing import read
 from unskew.parts.trial import Trial
 from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Finding, Gallery, LeftOut, Step, Table
 from unskew.stats.splits import PARTS
@@ -80,7 +81,7 @@ def audit(
         estimates: list[tuple[Spec, BiasEstimate]] = []
         with progress.bar("measuring", len(chosen)) as advance:
             for one in chosen:
-                estimates.append((one, bias_of_labels(features[one.name], data.y[index], seed=seed)))
+                estimates.append((one, read(features[one.name], data.y[index], seed=seed)))
                 advance(1, one.name)
         estimates.sort(key=lambda pair: -pair[1].bias)
         findings = [describe(one, e, data) for one, e in estimates]
@@ -186,7 +187,7 @@ def describe(one: Spec, e: BiasEstimate, data: DataSet) -> Finding:
         sentence=f"{read}; {chance}95 % interval {100 * e.low:.0f} to {100 * e.high:.0f}.",
         per_class=dict(zip(data.classes, [*e.per_class, *[math.nan] * len(data.classes)], strict=False)),
         features=e.width,
-        solved=float((e.gain > 0).double().mean()),
+        solved=float((e.gain > 0).sum()) / max(1, e.n),
         risk=e.risk,
         entropy=e.entropy,
         n=e.n,
