@@ -29,7 +29,7 @@ COLUMNS = (
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("--only", default="", help="folders whose name contains this")
+    words.add_argument("--only", nargs="*", default=[""], help="folders whose name contains one of these")
     words.add_argument("--folders", type=Path, default=Path("planted-photos"), help="where the files are written")
     words.add_argument("--keep", action="store_true", help="keep the files")
     words.add_argument("--out", type=Path, default=Path("docs/results/planted-photos.csv"))
@@ -43,7 +43,7 @@ def main() -> None:
         if not done:
             table.writeheader()
         for folder in plan():
-            if folder.name in done or given.only not in folder.name:
+            if folder.name in done or not any(text in folder.name for text in given.only):
                 continue
             place = write(folder, given.folders)
             table.writerow(row(folder, place))

@@ -40,6 +40,11 @@ class Spec:
         """Whether it may legitimately show the class, so that being readable does not make it a shortcut."""
         return self.kind.is_content(self.cfg)
 
+    @property
+    def foreign(self) -> bool:
+        """Whether it can never be part of the subject, so that being readable makes it a shortcut without a question."""
+        return self.kind.is_foreign(self.cfg)
+
     def missing(self, data: DataSet) -> str:
         return self.kind.applies(data, self.cfg)
 

@@ -6,11 +6,8 @@ from typing import Any
 from planted.folders import Folder
 
 READABLE = 0.02  # a smaller share of the label is a trace, not a shortcut
-# What may well be the subject itself: readable there is a question, not a false alarm.
-MAY_BE_CONTENT = (
-    "color", "crop", "low_resolution", "spectrum", "texture", "tone", "lighting", "detail", "scale", "tilt", "lettering", "letterbox",
-    "marks:where=edges", "local", "file",
-)  # fmt: skip
+# What can never be the subject itself; anything else that is readable in a set with real classes is a question, not a false alarm.
+NEVER_CONTENT = ("exif", "dimensions", "sensor", "encoder:part=header")
 
 
 def above_chance(finding: Any) -> bool:
@@ -34,7 +31,7 @@ def judged(folder: Folder, audit: Any) -> dict[str, Any]:
     mine = [f for f in findings if f.name.startswith(right)] if right else []
     strong = [f for f in findings if f.bias >= READABLE]
     top = leading(findings)
-    cannot = [f for f in strong if not f.name.startswith(MAY_BE_CONTENT)]
+    cannot = [f for f in strong if f.name.startswith(NEVER_CONTENT)]
     wrong = cannot if folder.group == "content" else strong
     return {
         "found": int(bool(mine)),

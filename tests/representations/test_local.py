@@ -4,7 +4,7 @@ import torch
 
 from unskew.data.native import picture_of
 from unskew.parts.probing import read
-from unskew.representations.local import SIDE, Config, gather, halves, look
+from unskew.representations.local import DECAY, SIDE, Config, adam, gather, halves, look
 
 
 def pictures(marked):
@@ -40,3 +40,17 @@ def test_nothing_is_found_where_nothing_is():
 def test_what_it_sees_is_the_picture_at_its_size():
     x = pictures(True)[0][0]
     assert torch.equal(torch.from_numpy(look(picture_of(x), Config())), x.flatten())
+
+
+def test_steps_are_those_of_torch():
+    g = torch.Generator().manual_seed(0)
+    mine, theirs = torch.randn(5, 3, generator=g), torch.nn.Parameter(torch.empty(5, 3))
+    theirs.data.copy_(mine)
+    reference = torch.optim.AdamW([theirs], lr=0.02, weight_decay=DECAY)
+    first, second = [torch.zeros(5, 3)], [torch.zeros(5, 3)]
+    for step in range(1, 5):
+        slope = torch.randn(5, 3, generator=g)
+        theirs.grad = slope.clone()
+        reference.step()
+        adam([mine], [slope], first, second, step, 0.02)
+    torch.testing.assert_close(mine, theirs.data)

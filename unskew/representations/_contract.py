@@ -37,6 +37,7 @@ class Representation:
     )
     look: Look | None = None  # instead of features: one picture at full resolution with its file's header, and cfg -> (D,)
     gather: Callable[[Tensor, Tensor, Any], Tensor] | None = None  # from what all rows gave (n, D), and their labels, to (n, K)
+    foreign: bool | Callable[[Any], bool] = False  # whether it can never be part of the subject, such as the name of a camera
     probe: bool = False  # whether only an audit measures it: a biased model's opinion is not read from it
     cached: bool = True  # false: cheap to compute, and may change while the files do not
     state: Callable[[Any], str] = _no_state  # what its features depend on besides its settings, such as a file of weights
@@ -47,6 +48,9 @@ class Representation:
 
     def is_content(self, cfg: Any) -> bool:
         return bool(self.content(cfg) if callable(self.content) else self.content)
+
+    def is_foreign(self, cfg: Any) -> bool:
+        return bool(self.foreign(cfg) if callable(self.foreign) else self.foreign)
 
     def variants_for(self, data: DataSet) -> Variants:
         return self.variants(data) if callable(self.variants) else self.variants

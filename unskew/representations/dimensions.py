@@ -14,7 +14,7 @@ from unskew.data.dataset import DataSet
 from unskew.data.native import Floats, Picture
 from unskew.representations._contract import files_only
 
-PIXELS, CONTENT, PROBE = True, False, True
+PIXELS, CONTENT, FOREIGN, PROBE = True, False, True, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
 
 

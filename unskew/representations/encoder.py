@@ -1,11 +1,12 @@
-r"""encoder: what the encoder left behind: file format, JPEG tables and sampling, blocks of 8 pixels from an earlier save.
+r"""encoder: what the encoder left behind: format, JPEG tables and sampling in the header, or blocks of 8 pixels in the picture.
 
 .. math::  b_k = \log \frac{\mathrm{med}_j\,|x_{8j+k} - x_{8j+k-1}|}{\mathrm{mean}_l\,\mathrm{med}_j\,|x_{8j+l} - x_{8j+l-1}|},
-           \qquad z_f = P\big(|c_f| < \tfrac12\big)
+           \qquad z_f = P\big(|c_f| < \tfrac12\big) - P\big(|c_f'| < \tfrac12\big)
 
-b are the steps across columns and rows at each place k within a block; c_f the coefficients of 8 x 8 blocks in four bands of
-frequency f: those that an encoder rounded to 0 stay near 0 after decoding and saving again. The tables are read as qualities and
-as one of sixteen codes.
+`header` reads format, colour mode, sampling, and the tables as qualities and as one of sixteen codes: nothing of that is in the picture.
+`blocks` sees an earlier save: b are the steps across columns and rows at each place k within a block; c_f the coefficients of 8 x 8
+blocks in four bands of frequency f, c' those of blocks that begin 4 pixels later, which no encoder used: coefficients that were rounded
+to 0 stay near 0 after decoding and saving again.
 
 Source: Fan and de Queiroz, "Identification of bitmap compression history: JPEG detection and quantizer estimation", IEEE
 Transactions on Image Processing 2003; the tables of ITU-T T.81, annex K.
@@ -14,16 +15,17 @@ Differs: numbers for a linear reader instead of a likelihood.
 
 import zlib
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from unskew.data.dataset import DataSet
 from unskew.data.native import Floats, Header, Picture
-from unskew.representations._contract import pictures_only
+from unskew.representations._contract import files_only, pictures_only
 from unskew.representations.detail import TILES, pooling
 
 PIXELS, CONTENT, PROBE = True, False, True
-VARIANTS: tuple[dict[str, str], ...] = ({},)
+VARIANTS = ({"part": "header"}, {"part": "blocks"})
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 CODES = 16  # that names of tables and of extras are mixed into
 BANDS = 4
@@ -31,15 +33,19 @@ BANDS = 4
 
 @dataclass(frozen=True)
 class Config:
-    """No settings."""
+    part: Literal["header", "blocks"] = "header"  # what the file's header says, or traces in the picture
 
 
 def phrase(cfg: Config) -> str:
-    return "traces of the encoder"
+    return "the file's format and compression" if cfg.part == "header" else "traces of an earlier compression"
+
+
+def foreign(cfg: Config) -> bool:
+    return cfg.part == "header"
 
 
 def applies(data: DataSet, cfg: Config) -> str:
-    return pictures_only(data)
+    return files_only(data) if cfg.part == "header" else pictures_only(data, 32)
 
 
 def one_of(text: str, codes: int = CODES) -> list[float]:
@@ -97,23 +103,25 @@ def _over_parts(steps: Floats, axis: int) -> Floats:
 
 
 def blocks(grey: Floats) -> Floats:
-    """Share of coefficients near 0 in each band of frequency, and in blocks that begin 4 pixels later, which no encoder used."""
+    """Share of coefficients near 0 in each band of frequency, less that in blocks that begin 4 pixels later."""
     shares = []
     for start in (0, 4):
         part = grey[start:, start:]
         rows, columns = part.shape[0] // 8, part.shape[1] // 8
         if not rows or not columns:
-            return np.zeros(2 * BANDS, dtype=np.float32)
+            return np.zeros(BANDS, dtype=np.float32)
         tiles = part[: rows * 8, : columns * 8].reshape(rows, 8, columns, 8)
         coefficients = _DCT @ (tiles.swapaxes(1, 2) @ _DCT.T)
         near = (np.abs(coefficients) < 0.5).reshape(rows, columns, 64) @ _OF_BAND
         shares.append([_usual(near[:, :, k]) for k in range(BANDS)])
     on, off = np.array(shares, dtype=np.float32)
-    return np.concatenate([on, on - off])
+    difference: Floats = on - off
+    return difference
 
 
 def look(picture: Picture, cfg: Config) -> Floats:
+    if cfg.part == "header":
+        return np.array(of_header(picture.header), dtype=np.float32)
     grey = picture.grey
     across, down = _over_parts(np.abs(grey[:, 1:] - grey[:, :-1]), 0), _over_parts(np.abs(grey[1:] - grey[:-1]), 1)
-    said = np.array(of_header(picture.header), dtype=np.float32)
-    return np.concatenate([said, _phases(across), _phases(down), blocks(grey)])
+    return np.concatenate([_phases(across), _phases(down), blocks(grey)])

@@ -21,7 +21,7 @@ from unskew.data.native import TAGS, Floats, Picture, read_header
 from unskew.representations._contract import files_only
 from unskew.representations.encoder import one_of
 
-PIXELS, CONTENT, PROBE = True, False, True
+PIXELS, CONTENT, FOREIGN, PROBE = True, False, True, True
 VARIANTS = tuple({"field": name} for name in TAGS)
 CODES = 32
 SOME = 400  # files whose headers decide whether a field is there at all

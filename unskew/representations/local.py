@@ -11,6 +11,8 @@ Source: made here.
 Differs: nothing.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,16 +111,34 @@ def gather(block: Tensor, y: Tensor, cfg: Config) -> Tensor:
 def fit(x: Tensor, y: Tensor, classes: int) -> Network:
     """The network after a few passes over these rows, classes counting alike."""
     generator = stream(0, "local", "fit")
-    with torch.enable_grad():
-        network = Network(classes, generator)
-        weight = len(y) / (classes * y.bincount(minlength=classes).clamp(min=1).float())
-        optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
-        steps = EPOCHS * -(-len(x) // BATCH)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps)
-        for _ in range(EPOCHS):
-            for rows in torch.split(torch.randperm(len(x), generator=generator), BATCH):
-                optimiser.zero_grad()
-                F.cross_entropy(network(x[rows]), y[rows], weight).backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
-                schedule.step()
+    network = Network(classes, generator)
+    weight = len(y) / (classes * y.bincount(minlength=classes).clamp(min=1).float())
+    parameters = list(network.parameters())
+    first, second = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
+    steps = EPOCHS * -(-len(x) // BATCH)
+    step = 0
+    for _ in range(EPOCHS):
+        for rows in torch.split(torch.randperm(len(x), generator=generator), BATCH):
+            with torch.enable_grad():
+                slopes = torch.autograd.grad(F.cross_entropy(network(x[rows]), y[rows], weight), parameters)
+            step += 1
+            rate = RATE * math.sin(math.pi * step / (steps + 1))  # up and down again
+            adam(parameters, slopes, first, second, step, rate)
     return network
+
+
+def adam(
+    parameters: Sequence[Tensor],
+    slopes: Sequence[Tensor],
+    first: Sequence[Tensor],
+    second: Sequence[Tensor],
+    step: int,
+    rate: float,
+) -> None:
+    """One step of AdamW, in place. Importing `torch.optim` would cost more time than the whole fit."""
+    with torch.no_grad():
+        for p, g, m, v in zip(parameters, slopes, first, second, strict=True):
+            m.mul_(0.9).add_(g, alpha=0.1)
+            v.mul_(0.999).addcmul_(g, g, value=0.001)
+            p.mul_(1 - rate * DECAY)
+            p.addcdiv_(m / (1 - 0.9**step), (v / (1 - 0.999**step)).sqrt_().add_(1e-8), value=-rate)

@@ -25,7 +25,7 @@ from unskew.data.dataset import DataSet
 from unskew.data.native import Floats, Picture
 from unskew.representations._contract import pictures_only
 
-PIXELS, CONTENT, CACHED, PROBE = True, False, False, True
+PIXELS, CONTENT, FOREIGN, CACHED, PROBE = True, False, True, False, True
 VARIANTS = ({"kind": "pattern"}, {"kind": "pixels"})
 SIDE = 64
 LIMIT = 3.0  # of a residual, in local standard deviations
