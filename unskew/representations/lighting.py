@@ -5,7 +5,7 @@ r"""lighting: how light falls off across the picture: a lamp from one side, a vi
 
 u and v run from -1 to 1 across and down. Fitted by least squares to the mean brightness of 16 x 16 cells, to the brightest value of
 each, which dark objects disturb less, and to the brightest single level of 8 x 8 tiles. The brightest level of each of eight columns
-and eight rows of tiles comes besides: where the light falls off, nothing reaches white.
+and eight rows of tiles, against that of the whole, comes besides: where the light falls off, nothing reaches white.
 
 Source: least squares on a quadratic surface, as in the correction of shading.
 Differs: nothing.
@@ -66,4 +66,5 @@ def look(picture: Picture, cfg: Config) -> Floats:
     cells = np.log(picture.small + 8).reshape(CELLS, by, CELLS, by)
     mean, top = cells.mean((1, 3)).ravel(), cells.max((1, 3)).ravel()
     white = brightest(picture)
+    white = white - white.max()  # the level of the whole picture is no matter of place
     return np.concatenate([_SURFACE @ mean, _SURFACE @ top, _COARSE @ white.ravel(), white.max(0), white.max(1)])
