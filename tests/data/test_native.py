@@ -7,6 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
+from unskew.core import registry
 from unskew.core.errors import UserError
 from unskew.data import native
 from unskew.data.native import Picture, picture_of, seen
@@ -55,10 +56,10 @@ def test_unreadable_files_are_left_out(folder):
 
 
 def test_pictures_in_memory_are_bytes_again():
-    x = torch.randint(0, 256, (3, 16, 20), dtype=torch.uint8)
+    x = torch.randint(0, 256, (3, 36, 40), dtype=torch.uint8)
     assert np.array_equal(picture_of(x).pixels, x.permute(1, 2, 0).numpy())
     assert np.array_equal(picture_of(x.float() / 255).pixels, picture_of(x).pixels)
-    assert picture_of(x[:1]).pixels.shape == (16, 20, 3)
+    assert picture_of(x[:1]).pixels.shape == (36, 40, 3)
 
 
 def test_a_large_picture_is_looked_at_through_a_window_on_the_grid():
@@ -82,3 +83,17 @@ def test_a_representation_has_one_way_to_see():
     with pytest.raises(UserError, match="either features or look"):
         dataclasses.replace(kind, features=lambda *words: None)
     assert native.read_header("nowhere.jpg") == native.Header()
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 70), (17, 40), (33, 41), (1201, 1030), (64, 3000)])
+def test_pictures_of_any_size_can_be_looked_at(size):
+    picture = Picture(np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8), native.Header())
+    assert picture.size == (size[1], size[0])
+    for name in registry.names("representations"):
+        kind = _contract.load(name)
+        for settings in kind.variants if kind.look is not None else ():
+            seen = kind.look(picture, kind.config(**settings))
+            plain = kind.look(Picture(np.full((64, 64, 3), 99, dtype=np.uint8)), kind.config(**settings))
+            assert seen.shape == plain.shape, name
+            assert np.isfinite(seen).all(), name
+            assert np.isfinite(plain).all(), name

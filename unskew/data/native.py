@@ -16,6 +16,7 @@ from unskew.data.readers.files import _FAILURES, Files, fitted, to_rgb
 
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
+LEAST = 32  # pixels that every side has, if need be by repetition
 WINDOW = 512  # side of the part of a large picture that is looked at pixel by pixel
 TAGS = {
     "make": ExifTags.Base.Make,
@@ -45,8 +46,12 @@ class Picture:
     """One picture, upright, as bytes (H, W, 3); `header` is None if it does not come from a file."""
 
     def __init__(self, pixels: Bytes, header: Header | None = None) -> None:
-        self.pixels = pixels
+        self.size = pixels.shape[1], pixels.shape[0]  # width and height, as they are
         self.header = header
+        for axis in (0, 1):  # a tiny picture among larger ones: repeat its pixels, so that there is something to look at
+            if pixels.shape[axis] < LEAST:
+                pixels = pixels.repeat(-(-LEAST // pixels.shape[axis]), axis)
+        self.pixels = pixels
 
     @cached_property
     def window(self) -> Bytes:
@@ -68,14 +73,18 @@ class Picture:
         shown: Floats = np.asarray(smaller, dtype=np.float32) @ _GREY
         return shown
 
+    @property
+    def by(self) -> int:
+        """The whole number that `whole` is reduced by."""
+        return max(1, int(min(self.pixels.shape[:2])) // WINDOW)
+
     @cached_property
     def whole(self) -> Floats:
-        """Brightness of the whole picture, 0 to 255, reduced by a whole number until its short side is at most 512."""
-        by = max(1, min(self.pixels.shape[:2]) // WINDOW)
-        if by == 1 and max(self.pixels.shape[:2]) <= WINDOW:
+        """Brightness of the whole picture, 0 to 255, reduced by a whole number until its short side is less than 1024."""
+        if max(self.pixels.shape[:2]) <= WINDOW:
             return self.grey
         image = Image.fromarray(self.pixels)
-        shown: Floats = np.asarray(image.reduce(by) if by > 1 else image, dtype=np.float32) @ _GREY
+        shown: Floats = np.asarray(image.reduce(self.by) if self.by > 1 else image, dtype=np.float32) @ _GREY
         return shown
 
 

@@ -32,6 +32,6 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 
 def look(picture: Picture, cfg: Config) -> Floats:
-    height, width = picture.pixels.shape[:2]
+    width, height = picture.size
     w, h = np.log(width), np.log(height)
     return np.array([w, h, w - h, abs(w - h), float(width > height), float(width == height)], dtype=np.float32)

@@ -58,14 +58,13 @@ def windows(strong: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]") -> Floats
 
 def look(picture: Picture, cfg: Config) -> Floats:
     grey = picture.whole
-    by = max(1, picture.pixels.shape[0] // grey.shape[0])
-    shown = picture.pixels[::by, ::by][1 : grey.shape[0] - 1, 1 : grey.shape[1] - 1]
+    shown = picture.pixels[:: picture.by, :: picture.by][1:-1, 1:-1]
     numbers = []
     for beyond in strokes(grey):
         strong = beyond > STRONG
         boxes = (shown[strong].astype(np.int64) * BOXES // 256) @ _CODE
         numbers.append(np.sqrt(np.bincount(boxes, minlength=BOXES**3) * (1000 / strong.size)))
-        dense = np.sort(windows(strong), axis=None)[::-1]
+        dense = np.sort(windows(strong), axis=None)[::-1] if strong.shape[1] >= CELL * WIDE else np.zeros(1)
         first, usual = float(dense[0]), float(np.median(dense))
         top = [first, dense[:3].mean(), first - dense[min(len(dense) - 1, 12)], np.log(first + 0.01) - np.log(usual + 0.01)]
         numbers.append(np.array([*top, strong.mean()]))

@@ -52,8 +52,7 @@ def tiles(picture: Picture, grid: int) -> Floats:
     grey = picture.whole
     height, width = (side // grid * grid for side in grey.shape)
     steps = np.abs(np.diff(grey, axis=0, append=grey[-1:])) + np.abs(np.diff(grey, axis=1, append=grey[:, -1:]))
-    by = max(1, picture.pixels.shape[0] // grey.shape[0])
-    colour = _colour(picture.pixels[::by, ::by][: grey.shape[0], : grey.shape[1]].astype(np.float32))
+    colour = _colour(picture.pixels[:: picture.by, :: picture.by].astype(np.float32))
 
     def means(values: Floats) -> Floats:
         cut = values[:height, :width].reshape(grid, height // grid, grid, width // grid)
