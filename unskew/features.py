@@ -13,6 +13,7 @@ from torch import Tensor
 from unskew.core import checkpoint, config, progress, registry
 from unskew.core.errors import UserError
 from unskew.core.fetch import cache
+from unskew.data import native
 from unskew.data.dataset import DataSet
 from unskew.data.loader import stream_rows, to_float
 from unskew.data.sources import pieces
@@ -40,9 +41,9 @@ class Spec:
         return self.kind.is_content(self.cfg)
 
     @property
-    def artefact(self) -> bool:
-        """Whether it cannot be part of what the inputs show, so that being readable makes it a shortcut."""
-        return self.kind.artefact
+    def foreign(self) -> bool:
+        """Whether it can never be part of the subject, so that being readable makes it a shortcut without a question."""
+        return self.kind.is_foreign(self.cfg)
 
     def missing(self, data: DataSet) -> str:
         return self.kind.applies(data, self.cfg)
@@ -56,6 +57,7 @@ class Spec:
     def key(self) -> str:
         """The folder of its cached features: changes with the settings and with the code that computes them."""
         digest = hashlib.sha256(self.kind.source.read_bytes())
+        digest.update(b"" if self.kind.look is None else Path(native.__file__).read_bytes())
         digest.update(repr(self.cfg).encode())
         digest.update(self.state.encode())
         return f"{self.name.partition(':')[0]}-{digest.hexdigest()[:16]}"
@@ -99,7 +101,8 @@ def compute(
     plan = [_planned(specs, home, number, chunk) for number, chunk in enumerate(torch.split(rows, CHUNK))]
     # One stream for all chunks: workers start once, while this process still uses little memory.
     wanted = [part for chunk, _, todo, _ in plan if _looks(todo) for part in torch.split(chunk, batch)]
-    stream = _stream(data, wanted, workers)
+    looking = {one.name: one for _, _, todo, _ in plan for one in todo if one.kind.look is not None}
+    stream = _stream(data, wanted, workers, list(looking.values()))
     kept: list[tuple[Tensor, dict[str, Tensor]]] = []
     with progress.bar("features", len(rows)) as advance:
         for chunk, found, todo, paths in plan:
@@ -115,7 +118,14 @@ def compute(
     ids = torch.cat([index for index, _ in kept])
     # A chunk without a readable row does not know how wide its features would be.
     kept = [part for part in kept if len(part[0])] or kept[:1]
-    return ids, {one.name: torch.cat([blocks[one.name] for _, blocks in kept]) for one in specs}
+    whole = {one.name: torch.cat([blocks[one.name] for _, blocks in kept]) for one in specs}
+    return ids, {one.name: _gathered(one, whole[one.name], data.y[ids]) for one in specs}
+
+
+def _gathered(one: Spec, block: Tensor, y: Tensor) -> Tensor:
+    """The features of all rows, from what was seen of each."""
+    with torch.no_grad():
+        return block.float() if one.kind.gather is None else one.kind.gather(block, y, one.cfg).float()
 
 
 Found = dict[str, tuple[Tensor, Tensor]]  # ids and features by representation
@@ -137,14 +147,18 @@ def _looks(specs: list[Spec]) -> bool:
     return any(one.kind.pixels for one in specs)
 
 
-def _stream(data: DataSet, batches: list[Tensor], workers: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """(ids, inputs in [0, 1]) of each batch in order, without unreadable rows."""
+Part = tuple[Tensor, Tensor | None, dict[str, Tensor]]  # ids, inputs, and what was seen at full resolution by representation
+
+
+def _stream(data: DataSet, batches: list[Tensor], workers: int, looking: list[Spec]) -> Iterator[Part]:
+    """(ids, inputs in [0, 1], what was seen) of each batch in order, without unreadable rows. Every file is decoded once."""
     if not batches:
         return
+    source = native.seen(data, tuple((one.name, one.kind.look, one.cfg) for one in looking if one.kind.look is not None))
     held = data.inputs.in_memory or workers == 0
-    parts = ((i, *data.inputs.rows(i)) for i in batches) if held else stream_rows(data.inputs, batches, workers)
-    for index, x, fine in parts:
-        yield index[fine], to_float(x[fine], torch.float32)
+    parts: Iterable[Any] = ((i, *source.rows(i)) for i in batches) if held else stream_rows(source, batches, workers)
+    for index, x, fine, found in parts:
+        yield index[fine], to_float(x[fine], torch.float32), found
 
 
 def _common(rows: Tensor, found: Found) -> tuple[Tensor, dict[str, Tensor]]:
@@ -158,21 +172,20 @@ def _common(rows: Tensor, found: Found) -> tuple[Tensor, dict[str, Tensor]]:
     return rows, blocks
 
 
-def _chunk(
-    data: DataSet, specs: list[Spec], rows: Tensor, batches: Iterable[tuple[Tensor, Tensor]] | None
-) -> tuple[Tensor, dict[str, Tensor]]:
+def _chunk(data: DataSet, specs: list[Spec], rows: Tensor, batches: Iterable[Part] | None) -> tuple[Tensor, dict[str, Tensor]]:
     """Features of the rows in `batches`, or of all `rows` if no representation reads the inputs."""
     parts: dict[str, list[Tensor]] = {one.name: [] for one in specs}
     ids = []
-    for index, x in batches if batches is not None else [(rows, None)]:
+    for index, x, found in batches if batches is not None else [(rows, None, {})]:
         ids.append(index)
         for one in specs:
             if len(index):
-                parts[one.name].append(_one(one, data, index, x))
-    return torch.cat(ids), {name: torch.cat(p).float() if p else torch.zeros(0, 1) for name, p in parts.items()}
+                parts[one.name].append(found[one.name] if one.kind.look is not None else _one(one, data, index, x))
+    return torch.cat(ids), {name: torch.cat(p) if p else torch.zeros(0, 1) for name, p in parts.items()}
 
 
 def _one(one: Spec, data: DataSet, index: Tensor, x: Tensor | None) -> Tensor:
+    assert one.kind.features is not None  # the contract has one that does not look at pictures
     with torch.no_grad():
         features = one.kind.features(data, index, x, one.cfg)
     return features.reshape(len(index), -1)

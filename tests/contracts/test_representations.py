@@ -11,5 +11,6 @@ def test_every_file_fulfils_the_contract(name):
     for part in (".. math::", "Source: ", "Differs: "):
         assert part in module.__doc__
     assert hasattr(module, "VARIANTS") or hasattr(module, "variants")
-    for needed in ("Config", "PIXELS", "CONTENT", "phrase", "applies", "features"):
+    for needed in ("Config", "PIXELS", "CONTENT", "phrase", "applies"):
         assert hasattr(module, needed), needed
+    assert hasattr(module, "features") != hasattr(module, "look")

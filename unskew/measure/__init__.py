@@ -16,6 +16,7 @@ from unskew.measure.leakage import (
     dataset_leakage_curve,
     model_leakage,
 )
+from unskew.measure.position_map import box_of, place_of, position_map
 from unskew.measure.representation_bias import representation_bias
 from unskew.measure.temporal_structure import temporal_structure_score
 from unskew.measure.texture_clusters import cluster_accuracy, texture_clusters
@@ -25,6 +26,7 @@ __all__ = [
     "association",
     "bias_amplification",
     "bias_dependency",
+    "box_of",
     "calibration",
     "calibration_by_bias",
     "cluster_accuracy",
@@ -38,6 +40,8 @@ __all__ = [
     "hsic",
     "hsic_test",
     "model_leakage",
+    "place_of",
+    "position_map",
     "representation_bias",
     "temporal_structure_score",
     "texture_clusters",

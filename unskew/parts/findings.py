@@ -46,7 +46,7 @@ def kind_of(e: BiasEstimate, one: Spec, expected: bool, trial: Trial | None) -> 
         return "trace"
     if one.content or expected:
         return "readable"
-    if one.artefact:
+    if one.foreign:
         return "shortcut"
     helps = trial is not None and one.name in trial.named and trial.independent[1] - trial.independent[0] >= LEAST_GAIN
     return "shortcut" if helps and trial is not None and trial.conflicting[1] > trial.conflicting[0] else "question"
@@ -72,7 +72,7 @@ def describe(
         sentence=f"{read}; {chance}95 % interval {100 * e.low:.0f} to {100 * e.high:.0f}.",
         per_class=dict(zip(classes, [*e.per_class, *[math.nan] * len(classes)], strict=False)),
         features=e.width,
-        solved=float((e.gain > 0).double().mean()),
+        solved=float((e.gain > 0).sum()) / max(1, e.n),
         risk=e.risk,
         entropy=e.entropy,
         n=e.n,
@@ -105,7 +105,8 @@ def grouped(findings: Sequence[Finding], features: Mapping[str, Tensor], y: Tens
             found.append(one)
             continue
         z = logits[one.name] = _read(features[one.name][some], target, classes, seed)
-        away = round(len(y) * float((z.argmax(1) != target).double().mean()))
+        told = z.abs().sum(1) > 0
+        away = round(len(y) * float((z.argmax(1) != target)[told].double().mean()))
         filled = dataclasses.replace(one, contradicting=away)
         for leader in leaders:
             adds = overlap(z, logits[leader.name], target, seed=seed)
@@ -120,7 +121,12 @@ def grouped(findings: Sequence[Finding], features: Mapping[str, Tensor], y: Tens
 
 
 def _read(features: Tensor, y: Tensor, classes: int, seed: int) -> Tensor:
-    """Held-out logits of a linear reader."""
+    """Held-out logits of a linear reader; 0 for rows that a probe kept for itself, marked by NaN."""
+    judged = ~features.isnan().any(1)
+    if not bool(judged.all()):
+        full = torch.zeros(len(y), classes)
+        full[judged] = _read(features[judged], y[judged], classes, seed)
+        return full
     x = with_constant(features)
     if x.shape[1] > WIDEST:
         u, s, _ = torch.linalg.svd(x[:, 1:], full_matrices=False)

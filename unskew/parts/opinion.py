@@ -71,10 +71,13 @@ class Opinion:
 
 
 def nuisances(data: DataSet) -> list[Spec]:
-    """The simple representations that should not tell the class; columns of the source are not looked at, nor what is expected."""
+    """The simple representations that should not tell the class.
+
+    Not looked at: columns of the source, an audit's probes, and what the user expects to show the class.
+    """
     answered = expected(data)
-    kinds = (one for one in standard(data)[0] if not one.content and not one.name.startswith("column"))
-    return [one for one in kinds if one.name not in answered]
+    simple = (one for one in standard(data)[0] if not one.content and not one.kind.probe and not one.name.startswith("column"))
+    return [one for one in simple if one.name not in answered]
 
 
 def balanced_accuracy(logits: Tensor, y: Tensor) -> float:

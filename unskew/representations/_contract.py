@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from unskew.core import registry
-from unskew.data.dataset import DataSet
+from unskew.core.errors import UserError
+from unskew.data.dataset import DataSet, Memory
+from unskew.data.native import Look
 
 Variants = Sequence[Mapping[str, str]]
 
@@ -24,18 +27,30 @@ class Representation:
     name: str
     source: Path  # its file: cached features belong to one version of it
     config: type  # frozen dataclass of its settings
-    features: Callable[[DataSet, Tensor, Any, Any], Tensor]  # (data, ids, inputs in [0, 1] or None, cfg) -> (B, ...)
     phrase: Callable[[Any], str]  # its name in a sentence
     applies: Callable[[DataSet, Any], str]  # why it cannot be computed; empty if it can
     pixels: bool  # whether it reads the inputs
     content: bool | Callable[[Any], bool]  # whether it may legitimately show the class
     variants: Variants | Callable[[DataSet], Variants]  # the settings that an audit measures
-    artefact: bool = False  # whether it cannot be part of what the inputs show: how a file was made, a column of the table
+    features: Callable[[DataSet, Tensor, Any, Any], Tensor] | None = (
+        None  # (data, ids, inputs in [0, 1] or None, cfg) -> (B, ...)
+    )
+    look: Look | None = None  # instead of features: one picture at full resolution with its file's header, and cfg -> (D,)
+    gather: Callable[[Tensor, Tensor, Any], Tensor] | None = None  # from what all rows gave (n, D), and their labels, to (n, K)
+    foreign: bool | Callable[[Any], bool] = False  # whether it can never be part of the subject, such as the name of a camera
+    probe: bool = False  # whether only an audit measures it: a biased model's opinion is not read from it
     cached: bool = True  # false: cheap to compute, and may change while the files do not
     state: Callable[[Any], str] = _no_state  # what its features depend on besides its settings, such as a file of weights
 
+    def __post_init__(self) -> None:
+        if (self.features is None) == (self.look is None):
+            raise UserError("a representation defines either features or look")
+
     def is_content(self, cfg: Any) -> bool:
         return bool(self.content(cfg) if callable(self.content) else self.content)
+
+    def is_foreign(self, cfg: Any) -> bool:
+        return bool(self.foreign(cfg) if callable(self.foreign) else self.foreign)
 
     def variants_for(self, data: DataSet) -> Variants:
         return self.variants(data) if callable(self.variants) else self.variants
@@ -55,3 +70,20 @@ def grey_of(x: Tensor) -> Tensor:
 
 def images_only(data: DataSet) -> str:
     return "" if len(data.shape) == 3 else f"inputs of shape {data.shape} are not images"
+
+
+def pictures_only(data: DataSet, side: int = 16) -> str:
+    """Why the levels of pixels cannot be looked at; empty if they can."""
+    if len(data.shape) != 3 or data.shape[0] not in (1, 3):
+        return f"inputs of shape {data.shape} are not pictures"
+    if min(data.shape[1:]) < side:
+        return f"images are smaller than {side} pixels"
+    if isinstance(data.inputs, Memory) and data.inputs.x.dtype != torch.uint8:
+        low, high = data.inputs.x.min(), data.inputs.x.max()
+        if float(low) < 0 or float(high) > 1:
+            return f"inputs from {float(low):.3g} to {float(high):.3g} are not levels from 0 to 1"
+    return ""
+
+
+def files_only(data: DataSet) -> str:
+    return "" if data.paths and len(data.shape) == 3 else "the rows are not image files"

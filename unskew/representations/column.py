@@ -19,7 +19,7 @@ from unskew.core.errors import suggest
 from unskew.data.dataset import DataSet
 from unskew.data.readers.columns import LABEL_NAMES
 
-PIXELS, CONTENT, ARTEFACT, CACHED = False, False, True, False
+PIXELS, CONTENT, FOREIGN, CACHED = False, False, True, False
 MOST = 50  # distinct values up to which a column is a category
 _SKIPPED = {*LABEL_NAMES, "file_name", "img_filename", "filename", "path", "split", "clean_label", "index", "id"}
 

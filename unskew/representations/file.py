@@ -21,7 +21,7 @@ from torch import Tensor
 from unskew.data.dataset import DataSet
 from unskew.data.readers.opening import FAILURES
 
-PIXELS, CONTENT, ARTEFACT = False, False, True
+PIXELS, CONTENT, FOREIGN = False, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF")
 MODES = ("RGB", "L", "RGBA", "P", "CMYK")

@@ -25,11 +25,12 @@ from unskew.data.sources import as_words, load
 from unskew.features import Spec, compute, spec, standard
 from unskew.measure.association import association
 from unskew.measure.leakage import Attack, dataset_leakage
-from unskew.measure.representation_bias import FOLDS, BiasEstimate, bias_of_labels
+from unskew.measure.representation_bias import FOLDS, BiasEstimate
 from unskew.pages.audit import render_audit
 from unskew.pages.text import audit_table
 from unskew.parts.answers import expected, remember
 from unskew.parts.findings import describe, grouped, ordered, overlaps, questions, verdict
+from unskew.parts.probing import read
 from unskew.parts.trial import Trial
 from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Gallery, LeftOut, Step, Table
 from unskew.stats.splits import PARTS
@@ -89,7 +90,7 @@ def audit(
         estimates: list[tuple[Spec, BiasEstimate]] = []
         with progress.bar("measuring", len(chosen)) as advance:
             for one in chosen:
-                estimates.append((one, bias_of_labels(features[one.name], data.y[index], seed=seed)))
+                estimates.append((one, read(features[one.name], data.y[index], seed=seed)))
                 advance(1, one.name)
         tried = _trial(data, index, seed, workers) if trial else None
         found = ordered([describe(one, e, data.classes, known, tried) for one, e in estimates])

@@ -29,9 +29,14 @@ def decode(
         image = to_rgb(upright(shrunk(picture, max(side)) if hiding is None else picture))
         if hiding is not None:
             image = hiding.picture(image, row)
-        if (image.height, image.width) != side:
-            image = ImageOps.fit(image, (side[1], side[0]), Image.Resampling.BILINEAR)
-        return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
+        return fitted(image, side)
+
+
+def fitted(image: Image.Image, side: tuple[int, int]) -> Tensor:
+    """(3, H, W) uint8 of an RGB image: short side resized, centre cropped to `side` = (H, W)."""
+    if (image.height, image.width) != side:
+        image = ImageOps.fit(image, (side[1], side[0]), Image.Resampling.BILINEAR)
+    return torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
 
 
 def to_rgb(image: Image.Image) -> Image.Image:

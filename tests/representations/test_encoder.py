@@ -1,0 +1,52 @@
+"""Coefficients against SciPy's DCT, tables against Pillow's, and blocks that an earlier save left."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.fft import dctn
+
+from unskew.data.native import Picture, header_of
+from unskew.representations.encoder import FORMATS, Config, blocks, look, of_header
+
+
+def photo():
+    rng = np.random.default_rng(0)
+    smooth = Image.fromarray(rng.integers(0, 256, (16, 16, 3), dtype=np.uint8)).resize((128, 128), Image.Resampling.BICUBIC)
+    return Image.fromarray(np.clip(np.asarray(smooth) + 6 * rng.standard_normal((128, 128, 3)), 0, 255).astype(np.uint8))
+
+
+def saved(image, **how):
+    file = io.BytesIO()
+    image.save(file, how.pop("format", "JPEG"), **how)
+    opened = Image.open(io.BytesIO(file.getvalue()))
+    return Picture(np.asarray(opened.convert("RGB")), header_of(opened))
+
+
+def test_shares_of_small_coefficients_are_those_of_scipy():
+    grey = (np.random.default_rng(0).standard_normal((24, 16)) * 2).astype(np.float32)
+    radius = np.add.outer(np.arange(8), np.arange(8))
+
+    def shares(starts):
+        near = np.mean([np.abs(dctn(grey[a : a + 8, b : b + 8], norm="ortho")) < 0.5 for a, b in starts], axis=0)
+        return np.array([near[(radius >= low) & (radius <= high)].mean() for low, high in ((1, 3), (4, 6), (7, 9), (10, 14))])
+
+    expected = shares([(a, b) for a in (0, 8, 16) for b in (0, 8)]) - shares([(4, 4), (12, 4)])
+    assert blocks(grey) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_header_says_format_and_tables():
+    picture = saved(photo(), quality=50)
+    found = of_header(picture.header)
+    assert found[: len(FORMATS)] == [1, 0, 0, 0, 0, 0]
+    assert found[len(FORMATS)] == pytest.approx(np.log(3688 / 64), rel=1e-6)  # annex K's luminance table
+    assert of_header(saved(photo(), format="PNG").header)[:2] == [0, 1]
+
+
+def test_an_earlier_save_leaves_blocks():
+    once = saved(photo(), quality=95)
+    twice = saved(Image.fromarray(saved(photo(), quality=40).pixels), quality=95)
+    one, two = (look(p, Config("blocks")) for p in (once, twice))
+    assert two[0] > one[0] + 0.05  # steps between blocks
+    assert two[16 + 2] > one[16 + 2]  # more coefficients near 0 on the grid than beside it

@@ -1,0 +1,190 @@
+"""Pictures at their own resolution, and what their files say: read once, while the inputs are decoded, for all that look at them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import ExifTags, Image, ImageOps
+from torch import Tensor
+
+from unskew.data.dataset import DataSet, Inputs
+from unskew.data.readers.files import _FAILURES, Files, fitted, to_rgb
+
+Floats = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+LEAST = 32  # pixels that every side has, if need be by repetition
+WINDOW = 512  # side of the part of a large picture that is looked at pixel by pixel
+TAGS = {
+    "make": ExifTags.Base.Make,
+    "model": ExifTags.Base.Model,
+    "orientation": ExifTags.Base.Orientation,
+    "software": ExifTags.Base.Software,
+    "date": ExifTags.Base.DateTime,
+}
+_TAKEN = ExifTags.Base.DateTimeOriginal
+_GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the head of a file says about it."""
+
+    kind: str = ""  # JPEG, PNG, ...
+    mode: str = ""
+    tables: tuple[tuple[int, ...], ...] = ()  # quantisation tables of a JPEG
+    sampling: str = ""  # of the chroma channels, such as 4:2:0
+    progressive: bool = False
+    extras: tuple[str, ...] = ()  # names of what else it holds: dpi, icc_profile, gamma, ...
+    exif: Mapping[str, str] = field(default_factory=dict)  # by the names of TAGS
+
+
+class Picture:
+    """One picture, upright, as bytes (H, W, 3); `header` is None if it does not come from a file."""
+
+    def __init__(self, pixels: Bytes, header: Header | None = None) -> None:
+        self.size = pixels.shape[1], pixels.shape[0]  # width and height, as they are
+        self.header = header
+        for axis in (0, 1):  # a tiny picture among larger ones: repeat its pixels, so that there is something to look at
+            if pixels.shape[axis] < LEAST:
+                pixels = pixels.repeat(-(-LEAST // pixels.shape[axis]), axis)
+        self.pixels = pixels
+
+    @cached_property
+    def window(self) -> Bytes:
+        """At most 512 x 512 pixels around the centre, beginning at a multiple of 8, on which JPEG blocks begin."""
+        top, left = (max(0, (side - WINDOW) // 16 * 8) for side in self.pixels.shape[:2])
+        return self.pixels[top : top + WINDOW, left : left + WINDOW]
+
+    @cached_property
+    def grey(self) -> Floats:
+        """Brightness of the window, 0 to 255."""
+        shown: Floats = self.window.astype(np.float32) @ _GREY
+        return shown
+
+    @cached_property
+    def small(self) -> Floats:
+        """(64, 64) brightness of the whole picture, 0 to 255, area by area."""
+        image = Image.fromarray(self.pixels)
+        smaller = image.resize((64, 64), Image.Resampling.BOX if min(image.size) >= 64 else Image.Resampling.BILINEAR)
+        shown: Floats = np.asarray(smaller, dtype=np.float32) @ _GREY
+        return shown
+
+    @property
+    def by(self) -> int:
+        """The whole number that `whole` is reduced by."""
+        return max(1, int(min(self.pixels.shape[:2])) // WINDOW)
+
+    @cached_property
+    def whole(self) -> Floats:
+        """Brightness of the whole picture, 0 to 255, reduced by a whole number until its short side is less than 1024."""
+        if max(self.pixels.shape[:2]) <= WINDOW:
+            return self.grey
+        image = Image.fromarray(self.pixels)
+        shown: Floats = np.asarray(image.reduce(self.by) if self.by > 1 else image, dtype=np.float32) @ _GREY
+        return shown
+
+
+Look = Callable[[Picture, Any], NDArray[Any]]  # float32, or bytes where all rows are gathered
+
+
+def header_of(opened: Image.Image) -> Header:
+    """The header of a file that Pillow has opened."""
+    exif = opened.getexif()
+    values = {name: exif.get(tag) for name, tag in TAGS.items()}
+    if exif:
+        values["date"] = exif.get_ifd(ExifTags.IFD.Exif).get(_TAKEN) or values["date"]
+    info = {str(key) for key in opened.info}
+    tables = getattr(opened, "quantization", None) or {}
+    layers = getattr(opened, "layer", None) or ()
+    return Header(
+        kind=opened.format or "",
+        mode=opened.mode,
+        tables=tuple(tuple(int(v) for v in tables[k]) for k in sorted(tables)),
+        sampling="x".join(f"{layer[1]}{layer[2]}" for layer in layers),
+        progressive=bool({"progressive", "progression", "interlace"} & info),
+        extras=tuple(sorted(info - {"exif", "progressive", "progression", "interlace"})),
+        exif={name: str(value).strip("\0 ") for name, value in values.items() if value not in (None, "")},
+    )
+
+
+def read_header(path: str) -> Header:
+    """The header of a file; empty if it cannot be read."""
+    try:
+        with Image.open(path) as opened:
+            return header_of(opened)
+    except _FAILURES:
+        return Header()
+
+
+def picture_of(x: Tensor) -> Picture:
+    """A picture in memory: (C, H, W) bytes, or numbers from 0 to 1."""
+    levels = x if x.dtype == torch.uint8 else (x.float() * 255).round().clamp(0, 255).byte()
+    levels = levels if levels.shape[0] == 3 else levels[:1].expand(3, -1, -1)
+    return Picture(np.ascontiguousarray(levels.permute(1, 2, 0).numpy()))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Inputs together with what is seen at full resolution, decoding each file once. Picklable, for worker processes."""
+
+    inputs: Inputs
+    paths: tuple[str, ...]  # empty: the rows are not files, or must not be shown as they are there
+    looks: tuple[tuple[str, Look, Any], ...]  # name, function and its settings
+
+    @property
+    def in_memory(self) -> bool:
+        return self.inputs.in_memory
+
+    def rows(self, index: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        """Inputs and whether they could be read, as any inputs; and {name: (B, D)} of what was seen of the readable ones."""
+        if not self.looks:
+            return (*self.inputs.rows(index), {})
+        if isinstance(self.inputs, Files):
+            x, fine, pictures = self._decoded(self.inputs, index)
+        else:
+            x, fine = self.inputs.rows(index)
+            shown = [(x[k], self.paths[i] if self.paths else "") for k, i in enumerate(index.tolist()) if fine[k]]
+            pictures = [_opened(path) or picture_of(one) for one, path in shown]
+        seen = {
+            name: np.stack([look(p, cfg) for p in pictures]) if pictures else np.zeros((0, 1), np.float32)
+            for name, look, cfg in self.looks
+        }
+        return x, fine, {name: torch.from_numpy(values) for name, values in seen.items()}
+
+    def _decoded(self, files: Files, index: Tensor) -> tuple[Tensor, Tensor, list[Picture]]:
+        x = torch.zeros(len(index), *files.shape, dtype=torch.uint8)
+        fine = torch.ones(len(index), dtype=torch.bool)
+        pictures = []
+        for k, i in enumerate(index.tolist()):
+            try:
+                with Image.open(files.paths[i]) as opened:
+                    header = header_of(opened)
+                    image = to_rgb(ImageOps.exif_transpose(opened))
+                image = image if files.hiding is None else files.hiding.picture(image, i)
+                x[k] = fitted(image, files.side)
+                pictures.append(Picture(np.asarray(image), header))
+            except _FAILURES:
+                fine[k] = False
+        return x, fine, pictures
+
+
+def _opened(path: str) -> Picture | None:
+    """The picture in a file; None without a file, or if it has become unreadable."""
+    try:
+        if not path:
+            return None
+        with Image.open(path) as opened:
+            header = header_of(opened)
+            return Picture(np.asarray(to_rgb(ImageOps.exif_transpose(opened))), header)
+    except _FAILURES:
+        return None
+
+
+def seen(data: DataSet, looks: tuple[tuple[str, Look, Any], ...]) -> Seen:
+    """The inputs of a data set with what is seen of its pictures. Where boxes are hidden, files in memory are not opened again."""
+    hidden = data.reading is not None and bool(data.reading.hide)
+    return Seen(data.inputs, () if hidden else data.paths, looks)

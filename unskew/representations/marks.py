@@ -1,0 +1,86 @@
+r"""marks: what sits in the corners or along the edges at full resolution: stamps, rulers, logos, watermarks, marks of a few pixels.
+
+.. math::  \phi_\text{corners} = \big(\mu,\ \log\sigma,\ c,\ |\mu - \mu_\text{around}|,\ e^{-\sigma/4}\, [\mu \in \text{bin } k]\big),
+           \qquad \phi_\text{edges} = \big(\mu,\ \log\overline{|\nabla x|},\ \log c\big)_\text{tile} - \mathrm{median}_\text{tiles}
+
+for squares of 4 and 12 pixels in each corner, and for the 28 outer tiles of an 8 x 8 grid; mu, sigma and c are mean, spread and
+colourfulness. The bins (16 levels each) let a linear reader know a mark of medium grey from brighter and darker corners; flat squares
+count most.
+
+Source: made here.
+Differs: nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from unskew.data.dataset import DataSet
+from unskew.data.native import Floats, Picture
+from unskew.representations._contract import pictures_only
+
+PIXELS, CONTENT, PROBE = True, False, True
+VARIANTS = ({"where": "corners"}, {"where": "edges"})
+GRID = 8
+_EDGE = np.pad(np.zeros((GRID - 2, GRID - 2), dtype=bool), 1, constant_values=True)
+
+
+@dataclass(frozen=True)
+class Config:
+    where: Literal["corners", "edges"] = "corners"  # squares of 4 and 12 pixels in the corners, or tiles along the edges
+
+
+def phrase(cfg: Config) -> str:
+    return "marks in the corners" if cfg.where == "corners" else "marks along the edges"
+
+
+def applies(data: DataSet, cfg: Config) -> str:
+    return pictures_only(data, 32)
+
+
+def look(picture: Picture, cfg: Config) -> Floats:
+    if cfg.where == "corners":
+        return _corners(picture)
+    shown = tiles(picture, GRID)
+    relative: Floats = (shown - np.median(shown, axis=(0, 1)))[_EDGE]
+    return relative.ravel()
+
+
+def tiles(picture: Picture, grid: int) -> Floats:
+    """(grid, grid, 3): mean brightness, log of the mean step between neighbours, and colourfulness of every tile."""
+    grey = picture.whole
+    height, width = (side // grid * grid for side in grey.shape)
+    steps = np.abs(np.diff(grey, axis=0, append=grey[-1:])) + np.abs(np.diff(grey, axis=1, append=grey[:, -1:]))
+    colour = _colour(picture.pixels[:: picture.by, :: picture.by].astype(np.float32))
+
+    def means(values: Floats) -> Floats:
+        cut = values[:height, :width].reshape(grid, height // grid, grid, width // grid)
+        averaged: Floats = cut.mean((1, 3))
+        return averaged
+
+    return np.stack([means(grey) / 64, np.log(means(steps) + 1), np.log(means(colour) + 1)], -1)
+
+
+def _colour(shown: Floats) -> Floats:
+    """The largest minus the smallest channel."""
+    first, second, third = shown[..., 0], shown[..., 1], shown[..., 2]
+    spread: Floats = np.maximum(np.maximum(first, second), third) - np.minimum(np.minimum(first, second), third)
+    return spread
+
+
+def _corners(picture: Picture) -> Floats:
+    pixels = picture.pixels
+    # Each corner turned so that its outermost pixel comes first.
+    turned = np.stack([pixels[:24, :24], pixels[:24, :-25:-1], pixels[:-25:-1, :24], pixels[:-25:-1, :-25:-1]]).astype(np.float32)
+    grey = turned.mean(3)
+    colour = _colour(turned)
+    parts = []
+    for side in (4, 12):
+        inner, ring = grey[:, :side, :side], grey[:, : 2 * side, : 2 * side]
+        mean, spread = inner.mean((1, 2)), inner.std((1, 2))
+        around = (4 * ring.mean((1, 2)) - mean) / 3  # the inner square is a quarter of the outer one
+        parts += [mean / 64, np.log(spread + 1), np.log(colour[:, :side, :side].mean((1, 2)) + 1), np.abs(mean - around) / 32]
+        if side == 4:
+            bins = (mean[:, None] // 16 == np.arange(16)) * np.exp(-spread / 4)[:, None]
+    return np.concatenate([*parts, bins.ravel()]).astype(np.float32)

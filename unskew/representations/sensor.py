@@ -1,0 +1,129 @@
+r"""sensor: which camera it was: the fixed pattern of its pixels' errors, or single pixels that are always bright or dark.
+
+.. math::  r_i = \mathrm{clip}\Big(\frac{x_i - \bar x_i}{\sigma_i}\Big), \qquad
+           K_{ij} = [i \ne j]\, \frac{r_i \cdot r_j}{|r_i| |r_j|}, \qquad \phi_i = (K u_1, \dots, K u_6)_i
+
+x-bar is the mean of 3 x 3 pixels and sigma the local spread, in the middle 64 x 64 pixels. Pictures of one sensor share a pattern, so
+their residuals agree a little; the leading eigenvectors u of K show it without a label. A picture is not compared with itself, so
+every score correlates it with a pattern that was estimated on other pictures. `pixels` notes where a picture has pixels beyond all
+eight neighbours, and keeps the eight places that recur most.
+
+Source: Lukas, Fridrich, Goljan, "Digital camera identification from sensor pattern noise", IEEE TIFS 2006.
+Differs: cameras are not known, so the patterns are estimated blind, from all pictures but the one that is compared; a mean instead of a
+wavelet filter.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unskew.data.dataset import DataSet
+from unskew.data.native import Floats, Picture
+from unskew.representations._contract import pictures_only
+
+PIXELS, CONTENT, FOREIGN, CACHED, PROBE = True, False, True, False, True
+VARIANTS = ({"kind": "pattern"}, {"kind": "pixels"})
+SIDE = 64
+LIMIT = 3.0  # of a residual, in local standard deviations
+PATTERNS = 6
+PLACES = 8  # recurring pixels
+NOTED = 12  # of each picture
+MOST = 20_000  # rows that are compared
+SAMPLE = 1500  # rows from which the patterns are estimated
+NEAR = 20  # pixels within which a second place that recurs at least half as often speaks against a single pixel
+BEYOND = 12.0  # levels by which a pixel must exceed all its neighbours
+
+
+@dataclass(frozen=True)
+class Config:
+    kind: Literal["pattern", "pixels"] = "pattern"  # the pattern of all pixels, or single bright and dark ones
+
+
+def phrase(cfg: Config) -> str:
+    return "the fixed pattern of the sensor" if cfg.kind == "pattern" else "single pixels that are always bright or dark"
+
+
+def applies(data: DataSet, cfg: Config) -> str:
+    if why := pictures_only(data, 32):
+        return why
+    return f"more than {MOST:,} rows" if len(data) > MOST else ""
+
+
+def look(picture: Picture, cfg: Config) -> NDArray[np.int8] | Floats:
+    return residual(picture.grey) if cfg.kind == "pattern" else outliers(picture.grey)
+
+
+def _around(grey: Floats) -> Floats:
+    """Mean of 3 x 3 pixels, two smaller than the picture."""
+    three = grey[:, :-2] + grey[:, 1:-1] + grey[:, 2:]
+    mean: Floats = (three[:-2] + three[1:-1] + three[2:]) * np.float32(1 / 9)
+    return mean
+
+
+def residual(grey: Floats) -> NDArray[np.int8]:
+    """What the neighbours do not explain, in local standard deviations, in steps of 1/40; the middle of the picture."""
+    top, left = (max(0, (side - SIDE - 4) // 2) for side in grey.shape)
+    part = grey[top : top + SIDE + 4, left : left + SIDE + 4]
+    rest = part[1:-1, 1:-1] - _around(part)
+    spread = np.sqrt(_around(rest * rest)) + 1
+    scaled = np.clip(rest[1:-1, 1:-1] / spread, -LIMIT, LIMIT)
+    full = np.zeros((SIDE, SIDE), dtype=np.int8)
+    full[: scaled.shape[0], : scaled.shape[1]] = np.rint(scaled * 40)
+    return full.ravel()
+
+
+def outliers(grey: Floats) -> Floats:
+    """Places (row * 1024 + column + 1) of the pixels that exceed, or fall below, all eight neighbours most; 0: no more of them."""
+    inner = grey[1:-1, 1:-1]
+    sides = [
+        grey[1 + dy : grey.shape[0] - 1 + dy, 1 + dx : grey.shape[1] - 1 + dx]
+        for dy in (-1, 0, 1)
+        for dx in (-1, 0, 1)
+        if dy or dx
+    ]
+    high = low = sides[0]
+    for side in sides[1:]:
+        high, low = np.maximum(high, side), np.minimum(low, side)
+    beyond = np.maximum(inner - high, low - inner).ravel()
+    first = np.argpartition(beyond, -NOTED)[-NOTED:]
+    first = first[beyond[first] > BEYOND]
+    places = np.zeros(NOTED, dtype=np.float32)
+    places[: len(first)] = first // inner.shape[1] * 1024 + first % inner.shape[1] + 1
+    return places
+
+
+def gather(block: Tensor, y: Tensor, cfg: Config) -> Tensor:
+    return patterns(block.float()) if cfg.kind == "pattern" else recurring(block.long())
+
+
+def patterns(rest: Tensor) -> Tensor:
+    """(n, 6) agreement of every row's residual (n, D) with the patterns that most rows share, not counting the row itself."""
+    rest = rest - rest.mean(0)
+    rest = rest / rest.norm(dim=1, keepdim=True).clamp(min=1e-6)
+    some = torch.linspace(0, len(rest) - 1, min(SAMPLE, len(rest))).long()
+    agree = rest[some] @ rest[some].T
+    agree.fill_diagonal_(0)
+    count = min(PATTERNS, len(some))
+    vectors = torch.linalg.eigh(agree.double())[1][:, -count:].float()
+    scores = rest @ (rest[some].T @ vectors)
+    scores[some] = agree @ vectors
+    return torch.as_tensor(scores)
+
+
+def recurring(places: Tensor) -> Tensor:
+    """(n, 8) whether each of the places that recur most is among a row's own (n, NOTED); 0 is no place.
+
+    Places that recur side by side belong to something larger than a pixel, such as a stamp, and are left out.
+    """
+    count = places[places > 0].bincount()
+    found = count.nonzero().flatten()
+    leading = found[count[found].argsort(descending=True, stable=True)[: 8 * PLACES]]
+    row, column, often = (leading - 1) // 1024, (leading - 1) % 1024, count[leading]
+    near = ((row[:, None] - row).abs() <= NEAR) & ((column[:, None] - column).abs() <= NEAR) & (2 * often > often[:, None])
+    leading = leading[near.sum(1) <= 1][:PLACES]
+    here = (places[:, :, None] == leading).any(1).float()
+    return torch.cat([here, here.new_zeros(len(places), PLACES - len(leading))], 1)

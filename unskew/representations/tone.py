@@ -1,0 +1,61 @@
+r"""tone: brightness, contrast, gamma and saturation: how the levels of all pixels are distributed, without any place.
+
+.. math::  \phi = \big(q_p(x),\ \mathrm{mean}\,x,\ \mathrm{std}\,x,\ \sqrt{P(x \le t)},\ \sqrt{P(x \ge 255 - t)},\ s,\ g,\ r\big)
+
+q are nine percentiles of all channels, t eight distances from black and from white, s mean and spread of the saturation, g the share
+of empty levels between the 1st and the 99th percentile, r the roughness of the histogram. A shift of a few levels is hidden in the
+mean, as photographs differ by far more; it shows at the ends, where real scenes have black and white and shifted ones have not.
+
+Source: the empty levels and peaks that tone curves leave, after Stamm and Liu, "Blind forensics of contrast enhancement", ICIP 2008.
+Differs: numbers for a linear reader instead of a test against a threshold.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unskew.data.dataset import DataSet
+from unskew.data.native import Floats, Picture
+from unskew.representations._contract import pictures_only
+
+PIXELS, CONTENT, PROBE = True, False, True
+VARIANTS: tuple[dict[str, str], ...] = ({},)
+SHARES = np.array([0.0005, 0.005, 0.02, 0.1, 0.5, 0.9, 0.98, 0.995, 0.9995])
+ENDS = np.array([0, 1, 3, 5, 8, 12, 20, 32])
+MOST = 1_000_000  # pixels that are counted
+
+
+@dataclass(frozen=True)
+class Config:
+    """No settings."""
+
+
+def phrase(cfg: Config) -> str:
+    return "brightness, contrast and saturation"
+
+
+def applies(data: DataSet, cfg: Config) -> str:
+    return pictures_only(data, 8)
+
+
+def look(picture: Picture, cfg: Config) -> Floats:
+    pixels = picture.pixels
+    step = max(1, round((pixels.shape[0] * pixels.shape[1] / MOST) ** 0.5))
+    some = pixels[::step, ::step]
+    counts = np.bincount(some.reshape(-1), minlength=256).astype(np.float64)
+    share = counts / counts.sum()
+    below = share.cumsum()
+    levels = np.arange(256)
+    percentiles = np.searchsorted(below, SHARES)
+    mean = float(share @ levels)
+    spread = float(np.sqrt(max(share @ (levels - mean) ** 2, 0.0)))
+    dark, bright = np.sqrt(below[ENDS]), np.sqrt(np.maximum(1 - below[254 - ENDS], 0))
+    channels = some.astype(np.int16)
+    chroma = np.maximum(np.maximum(channels[..., 0], channels[..., 1]), channels[..., 2]) - np.minimum(
+        np.minimum(channels[..., 0], channels[..., 1]), channels[..., 2]
+    )
+    inside = share[percentiles[1] : percentiles[-2] + 1]
+    gaps = float((inside == 0).mean()) if len(inside) else 0.0
+    rough = float(np.abs(inside[1:-1] - (inside[:-2] + inside[2:]) / 2).sum()) if len(inside) > 2 else 0.0
+    rest = [mean, spread, mean / (spread + 1), chroma.mean(), chroma.std(), gaps, rough]
+    return np.concatenate([percentiles, dark, bright, rest]).astype(np.float32)
