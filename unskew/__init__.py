@@ -77,6 +77,7 @@ def audit(
     representations: Sequence[str] = (),
     out: "str | Path" = "audit",
     trial: bool = True,
+    slices: int = 2000,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     attack: "Attack | None" = None,
@@ -93,6 +94,7 @@ def audit(
         representations: only these, such as `["color:kind=mean", "texture"]`; all that apply if none is named.
         out: folder for audit.html, audit.json and scores.parquet.
         trial: tries a remedy on features before advising one.
+        slices: looks for slices of each class in a stratified sample of this many rows; 0: does not.
         seed: of every random stream.
         settings: how the source is read, such as `{"data.size": 64}`.
         attack: how leakage attackers are trained; their defaults if not given.
@@ -110,8 +112,8 @@ def audit(
     from unskew.verbs.audit import audit as verb
 
     return verb(
-        source, bias=bias, representations=representations, out=out, trial=trial, seed=seed, settings=settings, attack=attack,
-        fit_on=fit_on, command=command,
+        source, bias=bias, representations=representations, out=out, trial=trial, slices=slices, seed=seed, settings=settings,
+        attack=attack, fit_on=fit_on, command=command,
     )  # fmt: skip
 
 

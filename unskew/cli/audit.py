@@ -36,6 +36,9 @@ def audit(
     split: Split = "",
     group: Group = "",
     trial: Annotated[bool, typer.Option("--trial/--no-trial", help="Try a remedy on features before advising one.")] = True,
+    slices: Annotated[
+        int, typer.Option(help="Look for slices of each class, without bias labels, in a sample of this many rows; 0: do not.")
+    ] = 2000,
     protocol: Protocol = "paper",
     fit_on: FitOn = "judged",
     seed: Seed = 0,
@@ -50,6 +53,6 @@ def audit(
     named = [name for text in bias or [] for name in text.split(",")]
     result = verb(
         source, bias=named, representations=representation or [], out=out, seed=seed, settings=values,
-        trial=trial, attack=attack_by(protocol), fit_on=fit_on, command=command(),
+        trial=trial, slices=slices, attack=attack_by(protocol), fit_on=fit_on, command=command(),
     )  # fmt: skip
     show({"page": str(result.page), **result.json()}, json, f"{audit_table(result)}\n\npage: {result.page.resolve()}")

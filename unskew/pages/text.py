@@ -6,6 +6,7 @@ from typing import Any
 
 from unskew.pages.collect import OF_SETS, column_verdict, leakage_notes, train_line
 from unskew.pages.html import MEANING
+from unskew.pages.slices import slices_lines
 from unskew.pages.verdict import percent
 from unskew.records import (
     AVERAGES,
@@ -139,6 +140,7 @@ def audit_table(found: Audit) -> str:
             "",
             f"trial: {'a remedy is supported' if found.trial['supports'] else 'no remedy is advised'}: {found.trial['reason']}",
         ]
+    lines += slices_lines(found.slices)
     lines += ["", "next:", *(f"  {step.command}    # {step.why}" for step in found.next)] if found.next else []
     return "\n".join(lines)
 

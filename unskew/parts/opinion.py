@@ -110,11 +110,20 @@ def opinion_of(
         code = reference.argmax(1)
         return Opinion(rows, code, independence_weights(y, code, classes), (), tuple(explanations))
     x = with_constant(torch.cat([features[name] for name in chosen], 1))
-    decay = _best_decay(x, y, classes, seed)
-    votes = [biased_logits(x, y, classes, decay=decay, seed=seed + k) for k in range(SEEDS)]
+    votes = _votes(x, y, classes, seed)
     weight = torch.stack([independence_weights(y, v.argmax(1), classes) for v in votes]).mean(0)
     code = torch.stack([v.softmax(1) for v in votes]).mean(0).argmax(1)
     return Opinion(rows, code, weight, tuple(chosen), tuple(explanations))
+
+
+def biased_reader(x: Tensor, y: Tensor, classes: int, *, seed: int = 0) -> Tensor:
+    """(n, C) held-out log probabilities of a biased reader, averaged over ways to cut the rows; x as of `with_constant`."""
+    return torch.stack([v.softmax(1) for v in _votes(x, y, classes, seed)]).mean(0).clamp(min=1e-30).log()
+
+
+def _votes(x: Tensor, y: Tensor, classes: int, seed: int) -> list[Tensor]:
+    decay = _best_decay(x, y, classes, seed)
+    return [biased_logits(x, y, classes, decay=decay, seed=seed + k) for k in range(SEEDS)]
 
 
 def _best_decay(x: Tensor, y: Tensor, classes: int, seed: int) -> float:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew.core import notebook
+from unskew.records.slices import Slices
 from unskew.records.table import Table
 
 
@@ -141,6 +142,7 @@ class Audit:
     page: Path
     duplicates: Duplicates | None = None  # None: not looked for, as rows are not images or too many
     trial: Mapping[str, Any] | None = None  # what a trial of balancing gained and lost; None: nothing could be tried
+    slices: Slices | None = None  # None: not looked for
 
     def json(self) -> dict[str, Any]:
         """The content of audit.json, and what the command prints with --json."""
@@ -153,6 +155,7 @@ class Audit:
             "columns": [column.json() for column in self.columns],
             "duplicates": None if self.duplicates is None else dataclasses.asdict(self.duplicates),
             "trial": None if self.trial is None else dict(self.trial),
+            "slices": None if self.slices is None else self.slices.json(),
             "gallery": self.gallery.json(),
             "next": [dataclasses.asdict(step) for step in self.next],
             "command": self.command,
@@ -172,7 +175,7 @@ class Audit:
             findings=[Finding(**r) for r in found["representations"]], columns=[ColumnFinding(**c) for c in columns],
             gallery=Gallery(**gallery, classes=shown), next=[Step(**s) for s in found["next"]],
             duplicates=Duplicates(**found["duplicates"]) if found.get("duplicates") else None,  # audits of version 0.2 have none
-            trial=found.get("trial"),
+            trial=found.get("trial"), slices=Slices.of_json(found["slices"]) if found.get("slices") else None,
         )  # fmt: skip
 
     def _repr_html_(self) -> str:

@@ -33,6 +33,7 @@ from unskew.parts.trial import Trial
 from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Finding, Gallery, LeftOut, Step, Table
 from unskew.stats.splits import PARTS
 from unskew.training.reference import advice, quick_trial
+from unskew.verbs.slices import SAMPLE, check_most, find_slices, with_slices
 
 GALLERY = 6  # pictures of each kind and class
 CLASSES_SHOWN = 12
@@ -48,6 +49,7 @@ def audit(
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     trial: bool = True,
+    slices: int = SAMPLE,
     attack: Attack | None = None,
     fit_on: Literal["judged", "train"] = "judged",
     command: str = "",
@@ -64,7 +66,12 @@ def audit(
     if fit_on not in ("judged", "train"):
         raise UserError(f"fit_on={fit_on}: must be one of judged, train")
     parts = _parts(data) if fit_on == "train" and data.bias_names else None
-    asked = _identity(data, chosen, seed) | {"trial": trial, "protocol": (attack or Attack()).protocol, "fit_on": fit_on}
+    asked = _identity(data, chosen, seed) | {
+        "trial": trial,
+        "slices": check_most(slices),
+        "protocol": (attack or Attack()).protocol,
+        "fit_on": fit_on,
+    }
     check_place(out, "an audit", ("audit.json", "scores.parquet"))
     done = _finished(out, asked, data)
     if done is not None:
@@ -86,6 +93,9 @@ def audit(
         findings = [describe(one, e, data) for one, e in estimates]
         twins = of_data(data)
         tried = _trial(data, index, seed, words.get("workers", DataConfig().workers)) if trial else None
+        sliced, columns = (None, pl.DataFrame()) if not slices else find_slices(
+            data, index, estimates, features, most=slices, seed=seed, workers=words.get("workers", DataConfig().workers)
+        )  # fmt: skip
         result = Audit(
             verdict=verdict(findings, len(index)),
             rows=len(index),
@@ -99,7 +109,8 @@ def audit(
             command=command,
             data=plain(data.describe()),
             identity=asked,
-            scores=_scores(data, index, estimates, twins, asked),
+            scores=with_slices(_scores(data, index, estimates, twins, asked), columns),
+            slices=sliced,
             page=out / "audit.html",
             duplicates=None if twins is None else told(twins, data.y, given_splits(data)),
         )
@@ -118,7 +129,7 @@ def _finished(out: Path, asked: Mapping[str, Any], data: DataSet) -> Audit | Non
     known = {"protocol": "paper", "fit_on": "judged", **there.get("identity", {})}  # version 0.2 had no choice
     if known.get("fingerprint") == data.former:  # of version 0.1
         known = {**known, "fingerprint": data.fingerprint}
-    known = {"trial": asked["trial"], **known}  # audits of version 0.2 had none
+    known = {"trial": asked["trial"], "slices": asked["slices"], **known}  # audits of version 0.2 had none
     claim(out, "audit", known, asked)
     progress.say(f"{out} is already finished; nothing to do")
     return Audit.of_json(there, Table.read(out / "scores.parquet"), out / "audit.html")
