@@ -38,7 +38,7 @@ def test_the_name_is_made_absolute(scores, monkeypatch):
 def test_what_is_wrong_is_said(scores):
     with pytest.raises(UserError, match="another source"):
         unskew.load("planted:rows=200,bias=0.6", bias=[f"{scores}:slice"])
-    with pytest.raises(UserError, match="no bias column 'slic'.*slice"):
+    with pytest.raises(UserError, match=r"no bias column 'slic'.*slice"):
         unskew.load("planted:rows=200,bias=0.5", bias=[f"{scores}:slic"])
     with pytest.raises(UserError, match="two columns are called 'planted'"):
         unskew.load("planted:rows=200,bias=0.5", bias=["planted", f"{scores}:planted"])

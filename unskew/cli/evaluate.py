@@ -34,6 +34,11 @@ def evaluate(
     temporal: Annotated[
         bool, typer.Option("--temporal", help="Also measure how much features change when clips are played backwards.")
     ] = False,
+    reliance: Annotated[
+        bool,
+        typer.Option("--reliance", help="Also take colour, border, centre, detail, arrangement or motion away: what is used?"),
+    ] = False,
+    reliance_rows: Annotated[int, typer.Option(help="With --reliance: rows to ask about, at most.")] = 500,
     shared_classes: Annotated[
         bool,
         typer.Option("--shared-classes", help="With --on: judge only the classes that both have, also by average precision."),
@@ -50,5 +55,6 @@ def evaluate(
         run, on or None, split=split, device=device, leakage=leakage, noise=config.numbers(noise, "noise"), alpha=alpha, rba=rba,
         attack=attack_by(protocol), fit_on=fit_on,
         corruptions=[name for name in corruptions.split(",") if name], textures=textures, temporal=temporal, shared_classes=shared_classes,
+        reliance=reliance, reliance_rows=reliance_rows,
     )  # fmt: skip
     show(result.json(), json, group_table(result))

@@ -8,8 +8,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from unskew.measure.reliance import NAMES
 from unskew.pages import charts
 from unskew.pages.collect import OF_SETS, leakage_notes
+from unskew.pages.reliance import used_plane, used_points
 from unskew.pages.verdict import percent
 from unskew.records import AVERAGES
 
@@ -59,6 +61,8 @@ def render(content: dict[str, Any]) -> str:
         audit=content.get("audit"),
         shortcuts=Markup(charts.ranking(content["audit"]["representations"][:12])) if content.get("audit") else "",
         repairs=content.get("repairs", []),
+        taken_away=NAMES,
+        used_plane=Markup(used_plane(used_points(runs, content.get("audit")))),
         isnan=lambda v: v is None or math.isnan(v),
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from unskew.pages.collect import OF_SETS, column_verdict, leakage_notes, train_line
 from unskew.pages.html import MEANING
+from unskew.pages.reliance import reliance_lines
 from unskew.pages.slices import slices_lines
 from unskew.pages.verdict import percent
 from unskew.records import (
@@ -54,6 +55,7 @@ def group_table(found: Evaluation) -> str:
         lines += ["", "on corrupted images, mean of five strengths:"]
         lines += [f"{name:17} {percent(kind['mean']):>7}" for name, kind in corrupted["kinds"].items()]
         lines.append(f"{'mean':17} {percent(corrupted['mean']):>7}")
+    lines += reliance_lines(metrics)
     for rates in found.rates_by_bias.values():
         lines += ["", *rates_lines(rates)]
     lines += more_figures(metrics)

@@ -40,13 +40,15 @@ def evaluate(
     corruptions: Sequence[str] = (),
     textures: str = "",
     temporal: bool = False,
+    reliance: bool = False,
+    reliance_rows: int = 500,
     shared_classes: bool = False,
 ) -> Evaluation:
     """One forward pass over a split; predictions and metrics go into the run's folder. Earlier answers are kept."""
     asked = _asked(
         leakage=leakage, attack=attack, noise=tuple(noise), alpha=alpha, rba=rba, fit_on=fit_on,
         corruptions=tuple(corruptions),
-        textures=textures, temporal=temporal, shared_classes=shared_classes,
+        textures=textures, temporal=temporal, reliance=reliance, reliance_rows=reliance_rows, shared_classes=shared_classes,
     )  # fmt: skip
     run = run if isinstance(run, Run) else Run(Path(run))
     target = check_device(device)
