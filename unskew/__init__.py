@@ -106,8 +106,7 @@ def audit(
 
     Example:
         found = unskew.audit("photos/", out="audit")
-        print(found.verdict)
-        print([(finding.name, finding.bias) for finding in found.findings])
+        print(found.verdict, [(finding.name, finding.bias) for finding in found.findings])
     """
     from unskew.verbs.audit import audit as verb
 
@@ -226,6 +225,8 @@ def evaluate(
     corruptions: Sequence[str] = (),
     textures: str = "",
     temporal: bool = False,
+    reliance: bool = False,
+    reliance_rows: int = 500,
     shared_classes: bool = False,
 ) -> "Evaluation":
     """Judge a finished run: accuracy by (class, bias) group with intervals, and whatever else is asked.
@@ -233,7 +234,7 @@ def evaluate(
     Predictions and metrics go into the run's folder; answers that take minutes are kept there and asked for once.
 
     Args:
-        run: a run, or its folder.
+        run: a run, or its folder; or a table of predictions made elsewhere, and `on` the data that they are about.
         on: another source with classes that the run knows; its own data if not given.
         split: which split to judge.
         device: auto, cpu, cuda, cuda:0 or mps.
@@ -246,6 +247,7 @@ def evaluate(
         corruptions: also on corrupted images: names such as `["fog", "shot_noise"]`, or `["all"]`.
         textures: also the mean accuracy over clusters of this representation and the classes.
         temporal: also how much features of clips change when they are played backwards.
+        reliance: also what its answers depend on: colour, border, centre, detail, arrangement, motion; on `reliance_rows` rows.
         shared_classes: let `on` have other classes, judge the rows whose class the run knows, and add average precision.
 
     Returns:
@@ -254,15 +256,14 @@ def evaluate(
 
     Example:
         found = unskew.evaluate("run", leakage=True)
-        print(found.verdict.kind, found.verdict.sentence)
-        print(found.groups.aligned, found.groups.conflicting)
-        print(found.figure("leakage.amplification"))
+        print(found.verdict.sentence, found.groups.conflicting, found.figure("leakage.amplification"))
     """
     from unskew.verbs.evaluate import evaluate as verb
 
     return verb(
         run, on, split=split, device=device, leakage=leakage, attack=attack, noise=noise, alpha=alpha, rba=rba,
-        fit_on=fit_on, corruptions=corruptions, textures=textures, temporal=temporal, shared_classes=shared_classes,
+        fit_on=fit_on, corruptions=corruptions, textures=textures, temporal=temporal, reliance=reliance,
+        reliance_rows=reliance_rows, shared_classes=shared_classes,
     )  # fmt: skip
 
 

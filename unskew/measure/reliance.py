@@ -156,7 +156,7 @@ def _batches(
     if normalised:
         yield from rows_in_order(data, rows, BATCH, alter=change)
         return
-    for index in rows.split(BATCH):
+    for index in torch.split(rows, BATCH):
         x, fine = data.inputs.rows(index)
         ready = to_float(x[fine], torch.float32)
         yield index[fine], ready if change is None else change(ready, index[fine])

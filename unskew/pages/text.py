@@ -20,6 +20,7 @@ from unskew.records import (
     Gap,
     Groups,
     Repaired,
+    Slices,
 )  # fmt: skip
 
 MOST_ROWS = 20  # groups with a line each
@@ -56,6 +57,7 @@ def group_table(found: Evaluation) -> str:
         lines += [f"{name:17} {percent(kind['mean']):>7}" for name, kind in corrupted["kinds"].items()]
         lines.append(f"{'mean':17} {percent(corrupted['mean']):>7}")
     lines += reliance_lines(metrics)
+    lines += slices_lines(Slices.of_json(metrics["slices"])) if metrics.get("slices") else []
     for rates in found.rates_by_bias.values():
         lines += ["", *rates_lines(rates)]
     lines += more_figures(metrics)

@@ -43,16 +43,26 @@ class Sliced:
 
     slicing: Slicing
     probe: tuple[str, ...]  # nuisances that the biased probe reads; empty: the simple model itself
-    wrong: Tensor  # (n,) errors of the plain probe, held out
+    wrong: Tensor  # (n,) errors of the plain probe, held out, or of the model under judgement
     explained: tuple[tuple[str, str, float], ...]  # per slice: (name, phrase, area); an empty name if none explains it
     errors: LabelErrors
     exponent: float  # of the learning curve on conflicting rows; NaN without one
 
 
 def slice_rows(
-    features: Tensor, y: Tensor, classes: int, reference: Tensor, nuisances: Sequence[Nuisance], *, seed: int = 0
+    features: Tensor,
+    y: Tensor,
+    classes: int,
+    reference: Tensor,
+    nuisances: Sequence[Nuisance],
+    *,
+    own: bool = False,
+    seed: int = 0,
 ) -> Sliced:
-    """Slices of rows with standardised features (n, D); `reference` has a simple model's held-out logits, or a model's own."""
+    """Slices of rows with standardised features (n, D); `reference` has a simple model's held-out logits.
+
+    With `own` they are those of a model under judgement, and the errors of slices are its errors.
+    """
     bad = reference.argmax(1) != y
     chosen = _explaining(nuisances, bad, y, seed)
     opinion = reference
@@ -65,7 +75,7 @@ def slice_rows(
     return Sliced(
         slicing=slicing,
         probe=tuple(n.name for n in chosen),
-        wrong=plain.argmax(1) != y,
+        wrong=bad if own else plain.argmax(1) != y,
         explained=tuple(_reason(nuisances, slicing, y, s, seed) for s in range(len(slicing.of_class))),
         errors=label_errors(plain.double().softmax(1), y),
         exponent=_curve(axes, y, classes, against, decay, seed),

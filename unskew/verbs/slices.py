@@ -60,7 +60,7 @@ def find_slices(
             for one, e in estimates
             if not one.content and not one.name.startswith("column")
         ]
-        found = slice_rows(x, y, classes, reference, nuisances, seed=seed)
+        found = slice_rows(x, y, classes, reference, nuisances, own=logits is not None, seed=seed)
         advance(1)
     phrases = {n.name: n.phrase for n in nuisances}
     probe = f"a reader of {', '.join(phrases[n] for n in found.probe)}" if found.probe else f"a simple linear model on {words}"
