@@ -78,6 +78,7 @@ def audit(
     out: "str | Path" = "audit",
     trial: bool = True,
     expect: Sequence[str] = (),
+    slices: int = 2000,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     attack: "Attack | None" = None,
@@ -95,6 +96,7 @@ def audit(
         out: folder for audit.html, audit.json and scores.parquet.
         trial: tries a remedy on features before advising one.
         expect: representations that show the class by right, such as `["texture"]`; remembered for this data.
+        slices: looks for slices of each class in a stratified sample of this many rows; 0: does not.
         seed: of every random stream.
         settings: how the source is read, such as `{"data.size": 64}`.
         attack: how leakage attackers are trained; their defaults if not given.
@@ -106,13 +108,13 @@ def audit(
 
     Example:
         found = unskew.audit("photos/", out="audit")
-        print(found.verdict)
-        print([(finding.name, finding.bias) for finding in found.findings])
+        print(found.verdict, [(finding.name, finding.bias) for finding in found.findings])
     """
     from unskew.verbs.audit import audit as verb
 
     return verb(
-        source, bias=bias, representations=representations, out=out, trial=trial, expect=expect, seed=seed, settings=settings,
+        source, bias=bias, representations=representations, out=out, trial=trial, expect=expect, slices=slices, seed=seed,
+        settings=settings,
         attack=attack, fit_on=fit_on, command=command,
     )  # fmt: skip
 
@@ -227,6 +229,8 @@ def evaluate(
     textures: str = "",
     temporal: bool = False,
     erase: str = "",
+    reliance: bool = False,
+    reliance_rows: int = 500,
     shared_classes: bool = False,
 ) -> "Evaluation":
     """Judge a finished run: accuracy by (class, bias) group with intervals, and whatever else is asked.
@@ -234,7 +238,7 @@ def evaluate(
     Predictions and metrics go into the run's folder; answers that take minutes are kept there and asked for once.
 
     Args:
-        run: a run, or its folder.
+        run: a run, or its folder; or a table of predictions made elsewhere, and `on` the data that they are about.
         on: another source with classes that the run knows; its own data if not given.
         split: which split to judge.
         device: auto, cpu, cuda, cuda:0 or mps.
@@ -248,6 +252,7 @@ def evaluate(
         textures: also the mean accuracy over clusters of this representation and the classes.
         temporal: also how much features of clips change when they are played backwards.
         erase: also with the bias erased from what the last layer reads: by `leace`, or `splince`, which spares the labels.
+        reliance: also what its answers depend on: colour, border, centre, detail, arrangement, motion; on `reliance_rows` rows.
         shared_classes: let `on` have other classes, judge the rows whose class the run knows, and add average precision.
 
     Returns:
@@ -256,15 +261,14 @@ def evaluate(
 
     Example:
         found = unskew.evaluate("run", leakage=True)
-        print(found.verdict.kind, found.verdict.sentence)
-        print(found.groups.aligned, found.groups.conflicting)
-        print(found.figure("leakage.amplification"))
+        print(found.verdict.sentence, found.groups.conflicting, found.figure("leakage.amplification"))
     """
     from unskew.verbs.evaluate import evaluate as verb
 
     return verb(
         run, on, split=split, device=device, leakage=leakage, attack=attack, noise=noise, alpha=alpha, rba=rba, fit_on=fit_on,
-        corruptions=corruptions, textures=textures, temporal=temporal, erase=erase, shared_classes=shared_classes,
+        corruptions=corruptions, textures=textures, temporal=temporal, erase=erase, reliance=reliance, reliance_rows=reliance_rows,
+        shared_classes=shared_classes,
     )  # fmt: skip
 
 

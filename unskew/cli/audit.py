@@ -40,6 +40,9 @@ def audit(
     expect: Annotated[
         str, typer.Option(help="What shows the class by right, separated by commas, such as texture,centre; remembered.")
     ] = "",
+    slices: Annotated[
+        int, typer.Option(help="Look for slices of each class, without bias labels, in a sample of this many rows; 0: do not.")
+    ] = 2000,
     protocol: Protocol = "paper",
     fit_on: FitOn = "judged",
     seed: Seed = 0,
@@ -55,6 +58,7 @@ def audit(
     named = [name for text in bias or [] for name in text.split(",")]
     result = verb(
         source, bias=named, representations=representation or [], out=out, seed=seed, settings=values,
-        trial=trial, expect=[w for w in expect.split(",") if w.strip()], attack=attack_by(protocol), fit_on=fit_on, command=command(),
+        trial=trial, expect=[w for w in expect.split(",") if w.strip()], slices=slices, attack=attack_by(protocol), fit_on=fit_on,
+        command=command(),
     )  # fmt: skip
     show({"page": str(result.page), **result.json()}, json, f"{audit_table(result)}\n\npage: {result.page.resolve()}")

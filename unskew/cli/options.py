@@ -21,7 +21,10 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")
 Seed = Annotated[int, typer.Option(help="Seed of every random stream.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:0, mps.")]
 Label = Annotated[str, typer.Option(help="Label column; several, separated by commas, make a multi-label task.")]
-Bias = Annotated[Optional[list[str]], typer.Option(help="Bias column; may be given several times.")]
+Bias = Annotated[
+    Optional[list[str]],
+    typer.Option(help="Bias column, or TABLE.parquet:COLUMN such as audit/scores.parquet:slice; may be given several times."),
+]
 Split = Annotated[str, typer.Option("--split", help="Split column.")]
 Group = Annotated[
     str, typer.Option("--group", help="Column (patient, site, clip) whose values are never divided between splits.")

@@ -17,7 +17,7 @@ class DataConfig:
     """How a source is read."""
 
     label: tuple[str, ...] = ()  # label column; several make a multi-label task
-    bias: tuple[str, ...] = ()  # bias columns; if empty, those of a built-in set
+    bias: tuple[str, ...] = ()  # bias columns, or TABLE.parquet:COLUMN; if empty, those of a built-in set
     split: str = ""  # split column
     group: str = ""  # column whose values (patient, site, clip) are never divided between splits that are carved
     order: str = ""  # column, or name for file names: the last rows become test and val, instead of a random draw

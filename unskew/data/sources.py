@@ -13,6 +13,7 @@ from unskew.core import config, registry
 from unskew.core.errors import UserError, suggest
 from unskew.core.failures import refusing
 from unskew.core.rng import stream
+from unskew.data.attach import attach, settled, table_and_column
 from unskew.data.dataset import DataSet, Memory, NoInputs
 from unskew.data.hide import hiding
 from unskew.data.noise import with_noise
@@ -81,14 +82,17 @@ def load(source: Any, cfg: DataConfig | None = None, *, without_inputs: bool = F
         if isinstance(settings.get(name), str):
             settings[name] = tuple(settings[name].split(","))
     cfg = config.build(DataConfig, settings, "data.") if cfg is None else dataclasses.replace(cfg, **settings)
-    data, cfg = _read(source, cfg)
+    named = settled(cfg.bias)
+    data, cfg = _read(source, dataclasses.replace(cfg, bias=tuple(n for n in named if table_and_column(n) is None)))
     if isinstance(data.inputs, NoInputs) and not without_inputs:
         raise UserError(data.inputs.reason)
     if cfg.hide and not data.paths:  # files are covered while they are read
         data = _hide(data, cfg)
     elif cfg.hide and isinstance(source, DataSet):
         raise UserError("data.hide: pass the table that lists the images, not a DataSet made from it")
-    if cfg.bias and tuple(cfg.bias) != data.bias_names:
+    if any(map(table_and_column, named)):
+        data, cfg = attach(data, named), dataclasses.replace(cfg, bias=named)
+    elif cfg.bias and tuple(cfg.bias) != data.bias_names:
         data = data.only_bias(cfg.bias)
     if not isinstance(source, DataSet):
         data = dataclasses.replace(data, reading=cfg)

@@ -8,6 +8,7 @@ from unskew.measure.directional_amplification import directional_amplification
 from unskew.measure.error_rates import error_rates
 from unskew.measure.groups import groups
 from unskew.measure.hsic import hsic, hsic_test
+from unskew.measure.label_errors import label_errors
 from unskew.measure.leakage import (
     Attack,
     bias_amplification,
@@ -16,8 +17,11 @@ from unskew.measure.leakage import (
     dataset_leakage_curve,
     model_leakage,
 )
+from unskew.measure.learning_curve import expected_error, exponent
 from unskew.measure.position_map import box_of, place_of, position_map
+from unskew.measure.reliance import reliance
 from unskew.measure.representation_bias import representation_bias
+from unskew.measure.slices import slices
 from unskew.measure.temporal_structure import temporal_structure_score
 from unskew.measure.texture_clusters import cluster_accuracy, texture_clusters
 
@@ -36,13 +40,18 @@ __all__ = [
     "dataset_leakage_curve",
     "directional_amplification",
     "error_rates",
+    "expected_error",
+    "exponent",
     "groups",
     "hsic",
     "hsic_test",
+    "label_errors",
     "model_leakage",
     "place_of",
     "position_map",
+    "reliance",
     "representation_bias",
+    "slices",
     "temporal_structure_score",
     "texture_clusters",
 ]

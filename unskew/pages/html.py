@@ -8,8 +8,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from unskew.measure.reliance import NAMES
 from unskew.pages import charts
 from unskew.pages.collect import OF_SETS, leakage_notes
+from unskew.pages.reliance import used_plane, used_points
 from unskew.pages.verdict import percent
 from unskew.records import AVERAGES
 
@@ -66,6 +68,8 @@ def render(content: dict[str, Any]) -> str:
         audit=content.get("audit"),
         shortcuts=Markup(charts.ranking(content["audit"]["representations"][:12])) if content.get("audit") else "",
         repairs=content.get("repairs", []),
+        taken_away=NAMES,
+        used_plane=Markup(used_plane(used_points(runs, content.get("audit")))),
         isnan=lambda v: v is None or math.isnan(v),
     )  # fmt: skip
 
@@ -94,6 +98,12 @@ def shade(value: float | None) -> str:
     a, b, t = (low, middle, 2 * value) if value < 0.5 else (middle, high, 2 * value - 1)
     mixed = ",".join(str(round(p + (q - p) * t)) for p, q in zip(a, b, strict=True))
     return f"background:rgb({mixed})"
+
+
+def tile(value: float | None, level: float | None) -> str:
+    """Background of a tile of the position map: white up to the level of chance, brick where it tells everything."""
+    above = 0.0 if value is None or level is None or value <= level else (value - 0.5) / 0.5
+    return warmth(above)
 
 
 def warmth(value: float | None) -> str:

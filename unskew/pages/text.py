@@ -6,6 +6,8 @@ from typing import Any
 
 from unskew.pages.collect import OF_SETS, column_verdict, leakage_notes, train_line
 from unskew.pages.html import MEANING
+from unskew.pages.reliance import reliance_lines
+from unskew.pages.slices import slices_lines
 from unskew.pages.verdict import percent
 from unskew.records import (
     AVERAGES,
@@ -18,6 +20,7 @@ from unskew.records import (
     Gap,
     Groups,
     Repaired,
+    Slices,
 )  # fmt: skip
 
 MOST_ROWS = 20  # groups with a line each
@@ -53,6 +56,8 @@ def group_table(found: Evaluation) -> str:
         lines += ["", "on corrupted images, mean of five strengths:"]
         lines += [f"{name:17} {percent(kind['mean']):>7}" for name, kind in corrupted["kinds"].items()]
         lines.append(f"{'mean':17} {percent(corrupted['mean']):>7}")
+    lines += reliance_lines(metrics)
+    lines += slices_lines(Slices.of_json(metrics["slices"])) if metrics.get("slices") else []
     for rates in found.rates_by_bias.values():
         lines += ["", *rates_lines(rates)]
     lines += more_figures(metrics)
@@ -172,11 +177,15 @@ def audit_table(found: Audit) -> str:
     lines += [f"left out: classes with fewer than five rows: {', '.join(left.classes)}"] if left.classes else []
     lines += [f"left out: {left.unreadable} rows whose file cannot be decoded"] if left.unreadable else []
     lines += [found.duplicates.sentence] if found.duplicates and found.duplicates.sets else []
+    for leak in found.leaks["findings"] if found.leaks else ():
+        lines.append(f"leak between splits: {leak['sentence']}" + (f" Use {leak['command']}." if leak["command"] else ""))
+    lines += list(found.leaks["notes"]) if found.leaks else []
     if found.trial is not None:
         lines += [
             "",
             f"trial: {'a remedy is supported' if found.trial['supports'] else 'no remedy is advised'}: {found.trial['reason']}",
         ]
+    lines += slices_lines(found.slices)
     lines += ["", "next:", *(f"  {step.command}    # {step.why}" for step in found.next)] if found.next else []
     return "\n".join(lines)
 

@@ -165,6 +165,16 @@ def _chosen(explanations: list[Explanation], least: float) -> list[str]:
 def _votes(features: dict[str, Tensor], chosen: list[str], y: Tensor, classes: int, weight: Tensor, seed: int) -> Tensor:
     """(SEEDS, n, classes) logits of a biased reader of the chosen representations, each from other folds."""
     x = with_constant(torch.cat([features[name] for name in chosen], 1))
+    return _readers(x, y, classes, weight, seed)
+
+
+def biased_reader(x: Tensor, y: Tensor, classes: int, *, seed: int = 0) -> Tensor:
+    """(n, C) held-out log probabilities of a biased reader, averaged over ways to cut the rows; x as of `with_constant`."""
+    return _readers(x, y, classes, class_balanced(y), seed).softmax(2).mean(0).clamp(min=1e-30).log()
+
+
+def _readers(x: Tensor, y: Tensor, classes: int, weight: Tensor, seed: int) -> Tensor:
+    """(SEEDS, n, classes) logits of biased readers, with the weight decay that reads held-out rows best."""
     logits = held_out_logits(x, y, classes, SIMPLE, weight=weight, seed=seed)
     decay = SIMPLE[_least_loss(logits, y, weight)]
     return torch.stack([biased_logits(x, y, classes, decay=decay, weight=weight, seed=seed + k) for k in range(SEEDS)])

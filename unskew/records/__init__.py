@@ -9,6 +9,7 @@ from unskew.records.groups import AVERAGES, HALF_SUM, SMALL_GROUP, Cell, Estimat
 from unskew.records.rates import BiasRates, Bin, Calibration, ClassRates, Gap
 from unskew.records.repair import BiasShares, Composition, Measured, Reading, Repaired
 from unskew.records.run import Run
+from unskew.records.slices import Collect, Doubt, Slice, Slices
 from unskew.records.table import Table
 
 __all__ = [
@@ -25,10 +26,12 @@ __all__ = [
     "Cell",
     "ClassGallery",
     "ClassRates",
+    "Collect",
     "ColumnFinding",
     "Composition",
     "DatasetLeakage",
     "Dependency",
+    "Doubt",
     "Duplicates",
     "Estimate",
     "Evaluation",
@@ -44,6 +47,8 @@ __all__ = [
     "Repaired",
     "Row",
     "Run",
+    "Slice",
+    "Slices",
     "Step",
     "Table",
     "TrainGroups",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew.core import notebook
+from unskew.records.slices import Slices
 from unskew.records.table import Table
 
 
@@ -156,6 +157,9 @@ class Audit:
     questions: list[str] = field(default_factory=list)  # shortcut or signal? With the answer's option
     overlaps: str = ""  # which findings are one thing, in words
     expected: list[str] = field(default_factory=list)  # representations that the user expects to show the class
+    slices: Slices | None = None  # None: not looked for
+    leaks: Mapping[str, Any] | None = None  # what names, folders and order of files tell; None: there are no files
+    position: Mapping[str, Any] | None = None  # where in the picture the class can be read; None: rows are no pictures
 
     def json(self) -> dict[str, Any]:
         """The content of audit.json, and what the command prints with --json."""
@@ -168,6 +172,7 @@ class Audit:
             "columns": [column.json() for column in self.columns],
             "duplicates": None if self.duplicates is None else dataclasses.asdict(self.duplicates),
             "trial": None if self.trial is None else dict(self.trial),
+            "slices": None if self.slices is None else self.slices.json(),
             "gallery": self.gallery.json(),
             "next": [dataclasses.asdict(step) for step in self.next],
             "command": self.command,
@@ -176,6 +181,8 @@ class Audit:
             "questions": self.questions,
             "overlaps": self.overlaps,
             "expected": self.expected,
+            "leaks": None if self.leaks is None else dict(self.leaks),
+            "position": None if self.position is None else dict(self.position),
         }
 
     @classmethod
@@ -191,7 +198,8 @@ class Audit:
             gallery=Gallery(**gallery, classes=shown), next=[Step(**s) for s in found["next"]],
             duplicates=Duplicates(**found["duplicates"]) if found.get("duplicates") else None,  # audits of version 0.2 have none
             trial=found.get("trial"), questions=found.get("questions", []), overlaps=found.get("overlaps", ""),
-            expected=found.get("expected", []),
+            expected=found.get("expected", []), slices=Slices.of_json(found["slices"]) if found.get("slices") else None,
+            leaks=found.get("leaks"), position=found.get("position"),
         )  # fmt: skip
 
     def _repr_html_(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from unskew.core import progress
 from unskew.core.errors import UserError
-from unskew.core.fetch import fetch
+from unskew.core.fetch import cache, fetch
 from unskew.data.dataset import DataSet
 from unskew.methods._contract import Method
 from unskew.models import _contract as models
@@ -92,6 +92,11 @@ def _missing_weights() -> str:
     except UserError as error:
         return str(error)
     return ""
+
+
+def weights_at_hand() -> bool:
+    """Whether the pretrained network can be used without a download."""
+    return (cache() / BACKBONE / WEIGHTS.name).is_file()
 
 
 def budget(rows: int, batch: int) -> int:

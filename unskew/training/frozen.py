@@ -12,6 +12,7 @@ from unskew.core.workplace import digest
 from unskew.data.dataset import DataSet
 from unskew.data.loader import normalise
 from unskew.features import Spec, compute
+from unskew.models._contract import Model
 from unskew.models.frozen import Frozen
 from unskew.models.linear import Linear
 from unskew.representations import _contract as representations
@@ -39,8 +40,14 @@ def is_frozen(network: nn.Module) -> TypeGuard[Frozen]:
 
 
 def representation_of(network: Frozen) -> Spec:
-    """What the backbone computes, as a representation: cached by the digest of its weights."""
-    weights = digest(*(t.contiguous().cpu().numpy().tobytes() for t in network.backbone.state_dict().values()))
+    """What the backbone computes, as a representation: cached by the digest of its weights.
+
+    Without those of its last module: it is not used, and random in a network that was pretrained for other classes.
+    """
+    assert isinstance(network.backbone, Model)
+    unused = {id(t) for t in network.backbone.output.state_dict(keep_vars=True).values()}
+    used = [t for t in network.backbone.state_dict(keep_vars=True).values() if id(t) not in unused]
+    weights = digest(*(t.detach().contiguous().cpu().numpy().tobytes() for t in used))
 
     def features(data: DataSet, index: Tensor, x: Tensor, cfg: object) -> Tensor:
         engine.keep_freed_memory()  # feature maps are large, and the next batch needs as much

@@ -11,16 +11,15 @@ from torch import Tensor
 from unskew.core.errors import UserError
 from unskew.core.rng import stream
 from unskew.data.dataset import DataSet
-from unskew.methods._contract import Advice, method_class
+from unskew.methods._contract import Advice
 from unskew.parts.opinion import reference_logits
 from unskew.parts.trial import MOST, Trial, trial
 from unskew.records import Table
 from unskew.stats.readers import FOLDS, spread_folds
-from unskew.training.defaults import choose
 from unskew.training.finished import trained_method
 from unskew.training.predict import predict
 from unskew.training.run import train_once
-from unskew.training.simple import linear_features, trial_features
+from unskew.training.simple import linear_default, linear_features, trial_features
 
 
 def reference(
@@ -91,9 +90,3 @@ def advice(data: DataSet, tried: Trial | None) -> Advice:
         return Advice(*plain, tried.reason, tried.json())
     robust = ("last_layer", {"weights": "opinion"}) if linear else ("independence", {})
     return Advice(*robust, tried.reason, tried.json())
-
-
-def linear_default(data: DataSet) -> bool:
-    """Whether the default training of this data learns only a linear layer, or could: photographs and vectors."""
-    erm = method_class("erm")
-    return len(data.shape) == 1 or choose(data, erm, erm.Config(), "auto", 0, weighted=True).model == "frozen"

@@ -8,7 +8,7 @@ from unskew.data.dataset import DataSet
 from unskew.data.loader import rows_in_order
 from unskew.methods._contract import method_class
 from unskew.models._contract import maker
-from unskew.training.defaults import choose
+from unskew.training.defaults import choose, weights_at_hand
 from unskew.training.frozen import is_frozen, with_features
 
 
@@ -33,9 +33,11 @@ def linear_features(data: DataSet, rows: Tensor, workers: int, any_size: bool = 
 
 def trial_features(data: DataSet, rows: Tensor, workers: int) -> tuple[Tensor, Tensor]:
     """(ids, standardised features) for a quick trial: those of the default training, or the pixels of small images and clips."""
-    found = linear_features(data, rows, workers)
-    if found is not None:
-        return found
+    return linear_features(data, rows, workers) or pixel_features(data, rows, workers)
+
+
+def pixel_features(data: DataSet, rows: Tensor, workers: int) -> tuple[Tensor, Tensor]:
+    """(ids, standardised features): the pixels of images and clips, shrunk to a few."""
     index, parts = [], []
     for ids, x in rows_in_order(data, rows, 512, workers=workers):
         index.append(ids)
@@ -44,3 +46,34 @@ def trial_features(data: DataSet, rows: Tensor, workers: int) -> tuple[Tensor, T
         parts.append(F.adaptive_avg_pool2d(flat, side).reshape(len(ids), -1))
     pixels = torch.cat(parts)
     return torch.cat(index), (pixels - pixels.mean(0)) / pixels.std(0).clamp(min=1e-3)
+
+
+def slice_features(data: DataSet, rows: Tensor, workers: int) -> tuple[Tensor, Tensor, str]:
+    """(ids, standardised features, what they are in words) that slices are looked for in.
+
+    Those of a pretrained network for photographs, and at any size if its weights are at hand; else the pixels, or the vectors.
+    """
+    if len(data.shape) == 1:
+        return (*trial_features(data, rows, workers), f"vectors of {data.shape[0]} numbers")
+    photographs = len(data.shape) == 3 and linear_default(data)
+    if not photographs and not (weights_at_hand() and data.shape[-3] in (1, 3)):
+        return (*pixel_features(data, rows, workers), "pixels, shrunk")
+    network = maker("frozen", {}, data.shape, len(data.classes))()
+    assert is_frozen(network)
+    # The training rows apart from the others: a trial of remedies has the same ones in the cache.
+    train = torch.isin(rows, data.rows("train")) if data.has("train") else torch.zeros(len(rows), dtype=torch.bool)
+    index, blocks = [], []
+    for part in (rows[train], rows[~train]):
+        if len(part):
+            x, there = with_features(data, network, part, workers).inputs.rows(part)
+            index.append(part[there])
+            blocks.append(x[there].float())
+    order = torch.cat(index).argsort()
+    x = torch.cat(blocks)[order]
+    return torch.cat(index)[order], (x - x.mean(0)) / x.std(0).clamp(min=1e-6), f"{network.cfg.backbone} at {network.side} pixels"
+
+
+def linear_default(data: DataSet) -> bool:
+    """Whether the default training of this data learns only a linear layer, or could: photographs and vectors."""
+    erm = method_class("erm")
+    return len(data.shape) == 1 or choose(data, erm, erm.Config(), "auto", 0, weighted=True).model == "frozen"

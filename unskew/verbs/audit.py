@@ -35,6 +35,8 @@ from unskew.parts.trial import Trial
 from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Gallery, LeftOut, Step, Table
 from unskew.stats.splits import PARTS
 from unskew.training.reference import advice, quick_trial
+from unskew.verbs.around import leaks_of, position_of
+from unskew.verbs.slices import SAMPLE, check_most, find_slices, with_slices
 
 GALLERY = 6  # pictures of each kind and class
 CLASSES_SHOWN = 12
@@ -51,6 +53,7 @@ def audit(
     settings: Mapping[str, Any] | None = None,
     trial: bool = True,
     expect: Sequence[str] = (),
+    slices: int = SAMPLE,
     attack: Attack | None = None,
     fit_on: Literal["judged", "train"] = "judged",
     command: str = "",
@@ -72,6 +75,7 @@ def audit(
     asked = _identity(data, chosen, seed) | {
         "expected": list(known),
         "trial": trial,
+        "slices": check_most(slices),
         "protocol": (attack or Attack()).protocol,
         "fit_on": fit_on,
     }
@@ -99,6 +103,9 @@ def audit(
         rank = {f.name: k for k, f in enumerate(found)}
         estimates.sort(key=lambda pair: rank[pair[0].name])
         twins = of_data(data)
+        sliced, columns = (None, pl.DataFrame()) if not slices else find_slices(
+            data, index, estimates, features, most=slices, seed=seed, workers=workers
+        )  # fmt: skip
         result = Audit(
             verdict=verdict(found, len(index)),
             rows=len(index),
@@ -115,9 +122,12 @@ def audit(
             command=command,
             data=plain(data.describe()),
             identity=asked,
-            scores=_scores(data, index, estimates, twins, asked),
+            scores=with_slices(_scores(data, index, estimates, twins, asked), columns),
+            slices=sliced,
             page=out / "audit.html",
             duplicates=None if twins is None else told(twins, data.y, given_splits(data)),
+            leaks=leaks_of(data, index, features.get("low_resolution"), seed),
+            position=position_of(data, index, seed, workers) if not representations else None,
         )
         with nothing_left(out):
             result.scores.save(out / "scores.parquet")
@@ -137,7 +147,7 @@ def _finished(out: Path, asked: Mapping[str, Any], data: DataSet) -> Audit | Non
     known = {"protocol": "paper", "fit_on": "judged", **there.get("identity", {})}  # version 0.2 had no choice
     if known.get("fingerprint") == data.former:  # of version 0.1
         known = {**known, "fingerprint": data.fingerprint}
-    known = {"trial": asked["trial"], "expected": [], **known}  # audits of version 0.2 had none
+    known = {"trial": asked["trial"], "slices": asked["slices"], "expected": [], **known}  # audits of version 0.2 had none
     if known["expected"] != asked["expected"]:
         return None  # a question was answered: the same audit, judged again
     claim(out, "audit", known, asked)

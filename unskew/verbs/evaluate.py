@@ -13,6 +13,7 @@ from unskew.core.errors import UserError
 from unskew.core.files import nothing_left, plain, read_json, write_json
 from unskew.core.workplace import alone
 from unskew.data.dataset import DataSet
+from unskew.data.predictions import is_predictions
 from unskew.evaluation._contract import Judged, Question, questions
 from unskew.measure.leakage import Attack
 from unskew.methods._contract import Method
@@ -22,6 +23,7 @@ from unskew.training.finished import other_data, own_data, trained_method
 from unskew.training.judge import bias_rates, confusion_matrix, judge, label_figures, predicted_counts, true_counts
 from unskew.training.predict import predict
 from unskew.training.trained import train_logits
+from unskew.verbs.predictions import evaluate_predictions
 
 
 def evaluate(
@@ -40,14 +42,23 @@ def evaluate(
     textures: str = "",
     temporal: bool = False,
     erase: str = "",
+    reliance: bool = False,
+    reliance_rows: int = 500,
     shared_classes: bool = False,
 ) -> Evaluation:
-    """One forward pass over a split; predictions and metrics go into the run's folder. Earlier answers are kept."""
+    """One forward pass over a split; predictions and metrics go into the run's folder. Earlier answers are kept.
+
+    A table of predictions in place of a run is judged on the source `on`: see verbs.predictions.
+    """
     asked = _asked(
         leakage=leakage, attack=attack, noise=tuple(noise), alpha=alpha, rba=rba, fit_on=fit_on,
         corruptions=tuple(corruptions),
-        textures=textures, temporal=temporal, erase=erase, shared_classes=shared_classes,
+        textures=textures, temporal=temporal, erase=erase, reliance=reliance, reliance_rows=reliance_rows,
+        shared_classes=shared_classes,
     )  # fmt: skip
+    if is_predictions(run):
+        _only(asked, "leakage", "textures")
+        return evaluate_predictions(Path(str(run)), on, leakage=leakage, attack=attack, textures=textures)
     run = run if isinstance(run, Run) else Run(Path(run))
     target = check_device(device)
     if shared_classes and on is None:
@@ -114,6 +125,13 @@ def _asked(**given: Any) -> list[tuple[Question, Any]]:
         if question.wanted(given):
             asked.append((question, options))
     return asked
+
+
+def _only(asked: Sequence[tuple[Question, Any]], *allowed: str) -> None:
+    """Raise if another question is asked of predictions alone."""
+    for question, _ in asked:
+        if question.name not in allowed:
+            raise UserError(f"{question.name} needs the model itself, not its predictions; these answer {' and '.join(allowed)}")
 
 
 def _rows(data: DataSet, split: str, own: bool, known: Tensor | None) -> Tensor:
