@@ -39,6 +39,7 @@ def environment() -> Environment:
         "command": _command,
         "points": _points,
         "area": _area,
+        "tile": tile,
     }
     return templates
 

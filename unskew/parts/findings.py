@@ -35,6 +35,7 @@ ROWS = 2000  # enough to tell whether two representations are the same thing
 WIDEST = 300  # numbers of a representation, above which its reader is fitted on as many principal axes
 DECAYS = (1e-1, 1e-2)
 MOST_QUESTIONS = 2
+ANYTHING = "local"  # reads anything and so names nothing: it leads only if nothing else reads half as much
 FEW = 10  # rows without the shortcut, below which weighting cannot help
 
 
@@ -62,6 +63,7 @@ def describe(
     return Finding(
         name=one.name,
         label=label(one),
+        phrase=one.phrase,
         bias=e.bias,
         low=e.low,
         high=e.high,
@@ -86,8 +88,9 @@ def ordered(findings: Sequence[Finding]) -> list[Finding]:
     found: list[Finding] = []
     for kind in ORDER:
         mine = sorted((f for f in findings if f.verdict == kind), key=lambda f: -f.bias)
-        if mine and kind in ("shortcut", "question"):
-            first = simplest([(f.bias, f.features, f) for f in mine])
+        named = [f for f in mine if not f.name.startswith(ANYTHING)]
+        if kind in ("shortcut", "question") and named and named[0].bias >= mine[0].bias / 2:
+            first = simplest([(f.bias, f.features, f) for f in named])
             mine = [first, *(f for f in mine if f is not first)]
         found += mine
     return found
@@ -148,13 +151,14 @@ def verdict(findings: Sequence[Finding], rows: int) -> str:
         probe = "probe" if measured == 1 else "probes"
         return f"None of the {measured} {probe} found a shortcut in {rows} rows; another kind may still be there."
     top, others = lead[0], lead[1:]
-    name = top.label or top.name
     read = f"{100 * top.bias:.0f} % of the label can be read from it alone"
     if top.verdict == "shortcut":
         why = f", and it explains which rows a simple model gets wrong ({top.explains:.2f})" if top.explains else ""
-        text = f"Shortcut: the {name} gives the class away: {read}{why}."
+        text = f"Shortcut: {_phrase(top)} gives the class away: {read}{why}."
     else:
-        text = f"Shortcut or signal? The {name} gives the class away: {read}. Only you can say whether it should."
+        text = (
+            f"Shortcut or signal? {_first_upper(_phrase(top))} gives the class away: {read}. Only you can say whether it should."
+        )
     if top.contradicting is not None and top.contradicting < FEW and top.verdict in ("shortcut", "question"):
         text += f" {_hardly(top)}"
     kinds = [("more shortcut", "shortcut"), ("more question", "question")]
@@ -174,11 +178,19 @@ def questions(findings: Sequence[Finding]) -> list[str]:
     """What only the user can answer, each with the option that answers it; the clearest ones in full."""
     open_ = [f for f in leading(findings) if f.verdict == "question"]
     asked = [
-        f"Is the {f.label or f.name} part of what makes the class? {f.sentence} If so, say --expect {_word(f)}; the answer is remembered."
+        f"Is {_phrase(f)} part of what makes the class? {f.sentence} If so, say --expect {_word(f)}; the answer is remembered."
         for f in open_[:MOST_QUESTIONS]
     ]
     rest = [f"{f.label or f.name} (--expect {_word(f)})" for f in open_[MOST_QUESTIONS:]]
     return [*asked[:-1], f"{asked[-1]} The same goes for {_listed(rest)}."] if rest else asked
+
+
+def _phrase(f: Finding) -> str:
+    return f.phrase or f"the {f.label or f.name}"
+
+
+def _first_upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _word(f: Finding) -> str:
@@ -196,7 +208,7 @@ def overlaps(findings: Sequence[Finding]) -> str:
         same = [g.label or g.name for g in findings if g.same_as == f.name]
         if same:
             verb = "tells" if len(same) == 1 else "tell"
-            told.append(f"{_listed(same)} {verb} nothing that the {f.label or f.name} does not")
+            told.append(f"{_listed(same)} {verb} nothing that {_phrase(f)} does not")
     return f"{count}: {'; '.join(told)}." if told else f"{count}." if len(lead) > 1 else ""
 
 

@@ -32,6 +32,7 @@ class Finding:
     n: int
     note: str
     label: str = ""  # the name in plain words
+    phrase: str = ""  # the same within a sentence
     explains: float | None = None  # of a simple model's errors: area under the curve, 0.5 explains none; None: not tried
     contradicting: int | None = None  # rows whose class is not the one that its reader says
     same_as: str = ""  # the finding above that already tells what this one tells
