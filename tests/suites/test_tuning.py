@@ -93,4 +93,4 @@ def test_a_row_that_judges_trains_nothing(suite, tmp_path):
     assert "leave out settings" in refused(
         suite, tmp_path, JUDGE.replace('judge = "biased"', 'judge = "biased"\nsettings = { k = 1 }')
     )
-    assert "there is no [shared.baised]" in refused(suite, tmp_path, JUDGE.replace('judge = "biased"', 'judge = "baised"'))
+    assert "there is no [shared.other]" in refused(suite, tmp_path, JUDGE.replace('judge = "biased"', 'judge = "other"'))

@@ -31,7 +31,7 @@ from unskew.core.rng import stream
 from unskew.data.dataset import DataSet
 from unskew.evaluation._contract import Embedding, Judged
 from unskew.measure.directional_amplification import directional_amplification
-from unskew.measure.label_sets import label_sets
+from unskew.measure.label_sets import label_sets, other_labels
 from unskew.measure.leakage import (
     Amplification,
     Attack,
@@ -302,26 +302,6 @@ def _one_column(
         left_out=left_out, protocol=(options.attack or Attack()).protocol, fit_on=options.fit_on, attacker=plain.attacker,
         randomisation=randomised, rba=calibrated,
     )  # fmt: skip
-
-
-def other_labels(y: Tensor, attribute: Tensor) -> Tensor | None:
-    """The labels (N, L) that are not a value of the bias itself, on every row where it is known; None if all are.
-
-    >>> other_labels(torch.tensor([[1, 0], [0, 0], [1, 1]]), torch.tensor([1, 0, 1])).tolist()
-    [1]
-    """
-    if y.ndim == 1:
-        return None
-    known = attribute >= 0
-    values = sorted(set(attribute[known].tolist()))
-    own = torch.tensor(
-        [any(bool((y[known, k].bool() == (attribute[known] == v)).all()) for v in values) for k in range(y.shape[1])]
-    )
-    if not bool(own.any()):
-        return None
-    if bool(own.all()):
-        raise UserError("every label is a value of the bias itself, so there is nothing else to attack")
-    return (~own).nonzero().flatten()
 
 
 def _randomised(

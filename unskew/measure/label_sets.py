@@ -116,6 +116,26 @@ def _summary(table: Tensor, held: Tensor) -> tuple[float, tuple[float, float]]:
     return float(means[0]), (low, high)
 
 
+def other_labels(y: Tensor, attribute: Tensor) -> Tensor | None:
+    """The labels (N, L) that are not a value of the bias itself, on every row where it is known; None if all are.
+
+    >>> other_labels(torch.tensor([[1, 0], [0, 0], [1, 1]]), torch.tensor([1, 0, 1])).tolist()
+    [1]
+    """
+    if y.ndim == 1:
+        return None
+    known = attribute >= 0
+    values = sorted(set(attribute[known].tolist()))
+    own = torch.tensor(
+        [any(bool((y[known, k].bool() == (attribute[known] == v)).all()) for v in values) for k in range(y.shape[1])]
+    )
+    if not bool(own.any()):
+        return None
+    if bool(own.all()):
+        raise UserError("every label is a value of the bias itself, so there is nothing else to attack")
+    return (~own).nonzero().flatten()
+
+
 FUNCTIONS = (label_sets,)
 RANGE = (0.0, 1.0)
 HIGHER = "the labels are predicted better"

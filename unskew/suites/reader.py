@@ -44,7 +44,7 @@ import polars as pl
 from unskew.core import registry
 from unskew.core.errors import UserError, suggest
 from unskew.suites.figures import COST, FIGURES, STAGES, answers, argument, arguments, toml_type
-from unskew.suites.tuning import check_grids
+from unskew.suites.tuning import CHOOSE, spread
 
 HERE = Path(__file__).parent
 LONGEST_NAME = 60  # bytes: several names make up the name of a file
@@ -208,7 +208,7 @@ def _check_keys(suite: Suite) -> None:
     _check_columns(suite)
     for name, entry in suite.part("method").items():
         _check_read_from(suite, name, entry)
-    check_grids(suite)
+    _check_grids(suite)
     baseline = suite.table.get("baseline", "")
     if baseline and baseline not in suite.part("method"):
         raise suite.wrong(
@@ -346,6 +346,27 @@ def _check_read_from(suite: Suite, name: str, entry: dict[str, Any]) -> None:
     parts = [field.name for field in dataclasses.fields(known[key].record)]
     if inner.partition(".")[0] not in parts:
         raise suite.wrong(f"read_from = {place!r}: {key} has no part {inner!r}{suggest(inner, parts)}", *words)
+
+
+def _check_grids(suite: Suite) -> None:
+    """A grid has lists of values, and a suite with a grid says how to choose."""
+    chosen = suite.table.get("choose", "")
+    if chosen and chosen not in CHOOSE:
+        raise suite.wrong(f"choose = {chosen!r}: must be {' or '.join(CHOOSE)}", "choose")
+    for scale, entry in suite.part("scale").items():
+        if "grid" in entry and entry["grid"] is not False:
+            raise suite.wrong("grid of a scale can only be false: the first value of every list", f"[scale.{scale}", "grid")
+    for name, entry in suite.part("method").items():
+        if "grid" not in entry:
+            continue
+        words = (f"[method.{name}", "grid")
+        if not isinstance(entry["grid"], dict) or not entry["grid"]:
+            raise suite.wrong("grid must be a table of settings, each with a list of values", *words)
+        for key, values in spread(entry["grid"]).items():
+            if not isinstance(values, list) or not values or any(isinstance(v, (list, dict)) for v in values):
+                raise suite.wrong(f"grid: {key} must be a list of values, got {values!r}", *words)
+        if not chosen:
+            raise suite.wrong(f"[method.{name}] has a grid: add choose = {' or '.join(map(repr, CHOOSE))}", *words)
 
 
 def _check_type(suite: Suite, name: str, value: Any, types: tuple[type, ...], *words: str) -> None:

@@ -4,12 +4,25 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from unskew.suites.reader import Suite, Task
+from typing import Any, Protocol, TypeVar
 
 CHOOSE = ("val-loss", "oracle")  # rules of training.selection that look at the validation split
+
+
+class Candidate(Protocol):
+    """A run that a grid may have made."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def tried(self) -> dict[str, str]: ...
+    @property
+    def choose(self) -> str: ...
+
+
+Run = TypeVar("Run", bound=Candidate)
 
 
 def spread(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -45,33 +58,12 @@ def label(tried: Mapping[str, str]) -> str:
     return "+".join(f"{name.rpartition('.')[2]}={value}" for name, value in tried.items())
 
 
-def check_grids(suite: "Suite") -> None:
-    """A grid has lists of values, and a suite with a grid says how to choose."""
-    chosen = suite.table.get("choose", "")
-    if chosen and chosen not in CHOOSE:
-        raise suite.wrong(f"choose = {chosen!r}: must be {' or '.join(CHOOSE)}", "choose")
-    for scale, entry in suite.part("scale").items():
-        if "grid" in entry and entry["grid"] is not False:
-            raise suite.wrong("grid of a scale can only be false: the first value of every list", f"[scale.{scale}", "grid")
-    for name, entry in suite.part("method").items():
-        if "grid" not in entry:
-            continue
-        words = (f"[method.{name}", "grid")
-        if not isinstance(entry["grid"], dict) or not entry["grid"]:
-            raise suite.wrong("grid must be a table of settings, each with a list of values", *words)
-        for key, values in spread(entry["grid"]).items():
-            if not isinstance(values, list) or not values or any(isinstance(v, (list, dict)) for v in values):
-                raise suite.wrong(f"grid: {key} must be a list of values, got {values!r}", *words)
-        if not chosen:
-            raise suite.wrong(f"[method.{name}] has a grid: add choose = {' or '.join(map(repr, CHOOSE))}", *words)
-
-
-def chosen_runs(tasks: Iterable["Task"], scores: Mapping[str, float | None]) -> tuple[list["Task"], str]:
+def chosen_runs(tasks: Iterable[Run], scores: Mapping[str, float | None]) -> tuple[list[Run], str]:
     """The runs of the candidate with the highest mean score over seeds, and the choice in words; `scores` by a run's id.
 
     A candidate counts once all its seeds have a score; until one does, the first is shown.
     """
-    groups: dict[str, list[Task]] = {}
+    groups: dict[str, list[Run]] = {}
     for task in tasks:
         groups.setdefault(label(task.tried), []).append(task)
     if len(groups) == 1:
