@@ -1,6 +1,11 @@
 """PGD: each stage's result is there, is used, and is not made twice."""
 
+import pytest
+import torch
+
 import unskew as package
+from unskew.data.dataset import DataSet, Memory
+from unskew.methods.pgd import default_patience
 from unskew.records import Run, Table
 
 SOURCE = "colored-mnist:base=digits,ratio=0.95"
@@ -36,3 +41,12 @@ def test_pgd_trains_on_rows_drawn_by_the_scores_of_a_biased_model(tmp_path):
     )  # fmt: skip
     assert not (tmp_path / "warm-biased").exists()
     assert shared.config["config"]["train"]["start"] == str(biased.path)
+
+
+@pytest.mark.parametrize(("train", "val", "patience"), [(25_600, 1000, 2), (25_599, 1000, 0), (25_600, 999, 0), (25_600, 0, 0)])
+def test_the_biased_stage_ends_by_patience_on_large_sets_only(train, val, patience):
+    split = torch.tensor([0] * train + [1] * val + [2])
+    data = DataSet(
+        name="rows", inputs=Memory(torch.zeros(len(split), 1)), y=torch.zeros(len(split), dtype=torch.long), classes=("a", "b"), split=split
+    )  # fmt: skip
+    assert default_patience(data, 256) == patience
