@@ -20,7 +20,7 @@ from unskew.training.make import make_method
 EPOCHS, BIASED = 100, 10
 
 
-def measure(words):
+def figures(words):
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--rounds", type=int, default=4)
     asked.add_argument("--steps", type=int, default=10)

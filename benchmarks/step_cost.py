@@ -34,7 +34,7 @@ METHODS = {
 }
 
 
-def measure(words):
+def figures(words):
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--model", default="convnet1")
     asked.add_argument("--rounds", type=int, default=8)

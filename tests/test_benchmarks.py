@@ -22,7 +22,7 @@ def test_every_benchmark_has_a_summary_and_one_way_to_run():
     for name in names():
         tree = ast.parse((ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8"))
         functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-        assert len(functions & {"measure", "main"}) == 1, name
+        assert len(functions & {"figures", "main"}) == 1, name
         assert ast.get_docstring(tree)
     wrong = subprocess.run([sys.executable, "-m", "benchmarks", "nothing"], cwd=ROOT, capture_output=True, text=True)
     assert wrong.returncode != 0
