@@ -27,11 +27,11 @@ def main() -> None:
     module = import_module(f"benchmarks.{name}")
     keep = "--record" in rest
     sys.argv = [name, *(word for word in rest if word != "--record")]
-    if not hasattr(module, "measure"):
+    if not hasattr(module, "figures"):
         module.main()
         return
     lines = []
-    for figure in module.measure(sys.argv[1:]):
+    for figure in module.figures(sys.argv[1:]):
         lines.append({"bench": name, **figure.json(), **_registry.about()})
         print(json.dumps(lines[-1]), flush=True)
     if keep:

@@ -1,4 +1,4 @@
-"""What a benchmark of speed is: a file with `measure(words)`, which yields figures, each a ratio within one run.
+"""What a benchmark of speed is: a file with `figures(words)`, which yields figures, each a ratio within one run.
 
 `python -m benchmarks NAME` prints one JSON line per figure, with machine and commit; `--record` also keeps it in
 docs/results/speed.jsonl, from which `python -m docs.speed` (and `make docs`) writes docs/results/speed.md. A file with `main()`

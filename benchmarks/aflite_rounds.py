@@ -20,7 +20,7 @@ from unskew.repairs._contract import unit_columns
 from unskew.repairs.aflite import predictability
 
 
-def measure(words):
+def figures(words):
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--rows", type=int, default=10_000)
     asked.add_argument("--models", type=int, default=64)

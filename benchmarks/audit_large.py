@@ -48,7 +48,7 @@ def memory_of(pid: int) -> int:
         return 0
 
 
-def measure(words):
+def figures(words):
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--images", type=int, default=10_000)
     given = asked.parse_args(words)

@@ -23,7 +23,7 @@ print(json.dumps([time.process_time() - t, e.bias, e.low, e.high, e.chance_high]
 """
 
 
-def measure(words):
+def figures(words):
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--commit", default="95a7287")
     asked.add_argument("--rounds", type=int, default=3)

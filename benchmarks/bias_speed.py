@@ -19,7 +19,7 @@ from unskew.stats.readers import spread_folds
 ROWS, WIDTH, CLASSES, FOLDS = 50_000, 512, 10, 5
 
 
-def measure(words):
+def figures(words):
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--whole", action="store_true", help="run scikit-learn on all folds instead of one")
     given = asked.parse_args(words)

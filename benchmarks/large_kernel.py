@@ -25,7 +25,7 @@ GRID = [
 ]  # fmt: skip
 
 
-def measure(words):
+def figures(words):
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--batch", type=int, default=256)
     asked.add_argument("--rounds", type=int, default=3)

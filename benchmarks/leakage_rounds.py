@@ -9,7 +9,7 @@ from benchmarks._registry import Figure, in_turn, median, ratio
 from unskew.measure import Attack, dataset_leakage
 
 
-def measure(words):
+def figures(words):
     g = torch.Generator().manual_seed(0)
     a = torch.randint(0, 2, (12_000,), generator=g)
     labels = (torch.rand(12_000, 79, generator=g) < 0.1 + 0.1 * a[:, None] * (torch.arange(79) < 10)).float()

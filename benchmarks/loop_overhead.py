@@ -22,7 +22,7 @@ from unskew.training.make import make_method
 BATCH, STEPS, ROUNDS = 256, 40, 9
 
 
-def measure(words):
+def figures(words):
     data = load("colored-mnist:base=digits,ratio=0.99")
     method = make_method("erm", {}, "convnet1", {}, data, 0)
     optimizer = torch.optim.Adam(method.parameters(), lr=1e-3)

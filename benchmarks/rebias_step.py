@@ -17,7 +17,7 @@ NARROW = {"g.model": "rebias-conv", "g.kernel": "1", "g.channels": "4,4,4,8"}
 CASES = {"rebias-conv": ({}, 1, 1.2), "convnet1": (NARROW, 10, 2.7)}
 
 
-def measure(words):
+def figures(words):
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--rounds", type=int, default=5)
     asked.add_argument("--only", default="")

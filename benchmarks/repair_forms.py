@@ -15,7 +15,7 @@ from unskew.measure import representation_bias
 from unskew.repairs.repair import Game, LargeGame
 
 
-def measure(words):
+def figures(words):
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--epochs", type=int, default=200)
     given = asked.parse_args(words)

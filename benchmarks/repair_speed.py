@@ -20,7 +20,7 @@ from unskew.repairs.repair import Game
 from unskew.training.make import make_method
 
 
-def measure(words):
+def figures(words):
     torch.set_num_threads(1)
     data = load("colored-mnist:protocol=repair,seed=0")
     index, features = compute(data, [spec("color:kind=max")], torch.cat([data.rows("train"), data.rows("test_biased")]))

@@ -17,7 +17,7 @@ from unskew.repairs.repair import Game, LargeGame
 BATCH, STEPS = 128, 400
 
 
-def measure(words):
+def figures(words):
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--rows", type=int, default=10_000_000)
     asked.add_argument("--rounds", type=int, default=3)

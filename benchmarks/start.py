@@ -21,7 +21,7 @@ WORDS = {
 }
 
 
-def measure(words):
+def figures(words):
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--rounds", type=int, default=7)
     given = asked.parse_args(words)

@@ -13,6 +13,7 @@ import torch
 from benchmarks._registry import Figure, in_turn, median, ratio
 from unskew.core.engine import Engine
 from unskew.data import load
+from unskew.data.augment import Augment
 from unskew.data.loader import Loader
 from unskew.data.samplers import Sampler
 from unskew.training.fit import TrainConfig, fit
@@ -33,7 +34,7 @@ METHODS = {
 }
 
 
-def measure(words):
+def figures(words):
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--model", default="convnet1")
     asked.add_argument("--rounds", type=int, default=8)
@@ -55,12 +56,12 @@ def measure(words):
     yield growth(given.steps * given.rounds)
 
 
-def prepared(name, settings, model, data, model_settings=None):
+def prepared(name, settings, model, data, model_settings=None, change=None, weights=None):
     method = make_method(name, settings, model, model_settings or {}, data, 0)
     optimizers = {n: torch.optim.SGD(p, lr=1e-3, momentum=0.9) for n, p in method.parameter_sets().items()}
     for optimizer in optimizers.values():
         optimizer.param_groups[0]["initial_lr"] = 1e-3
-    loader = Loader(data, Sampler(data.rows("train"), 256, 0), method.sees)
+    loader = Loader(data, Sampler(data.rows("train"), 256, 0, weights), method.sees, change=change or Augment())
     engine, cfg, done = Engine("cpu", alternating=bool(method.parts)), TrainConfig(log_every=10**9), [0]
 
     def run(steps):

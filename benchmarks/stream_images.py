@@ -24,7 +24,7 @@ from unskew.models._contract import maker
 BATCH, WARM_UP = 64, 8
 
 
-def measure(words):
+def figures(words):
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--images", type=int, default=5000)
     asked.add_argument("--width", type=int, default=16)

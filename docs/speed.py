@@ -24,9 +24,7 @@ def page() -> str:
     parts = [HEAD]
     for line in lines():
         number = line.get("ratio", line.get("value"))
-        bounds = [f"must be at least {line['least']:g}"] * ("least" in line) + [f"must be at most {line['most']:g}"] * (
-            "most" in line
-        )
+        bounds = [f"must be {word} {line[key]:g}" for key, word in (("least", "at least"), ("most", "at most")) if key in line]
         verdict = "" if line["holds"] is None else ", met" if line["holds"] else ", NOT met"
         ends = f" ({'; '.join(bounds)}{verdict})" if bounds else ""
         unit = f" {line['unit']}" if line.get("unit") else ""

@@ -1,9 +1,12 @@
 """PGD: each stage's result is there, is used, and is not made twice."""
 
 import pytest
+import torch
 
 import unskew as package
 from unskew.core.errors import UserError
+from unskew.data.dataset import DataSet, Memory
+from unskew.methods.pgd import default_patience
 from unskew.records import Run, Table
 
 SOURCE = "colored-mnist:base=digits,ratio=0.95"
@@ -63,3 +66,12 @@ def test_pgd_refuses_what_it_cannot_obey(tmp_path, settings, said):
     with pytest.raises(UserError, match=said):
         package.train(SOURCE, "pgd", model="convnet1", out=tmp_path / "run", settings=SHORT | settings)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("train", "val", "patience"), [(25_600, 1000, 2), (25_599, 1000, 0), (25_600, 999, 0), (25_600, 0, 0)])
+def test_the_biased_stage_ends_by_patience_on_large_sets_only(train, val, patience):
+    split = torch.tensor([0] * train + [1] * val + [2])
+    data = DataSet(
+        name="rows", inputs=Memory(torch.zeros(len(split), 1)), y=torch.zeros(len(split), dtype=torch.long), classes=("a", "b"), split=split
+    )  # fmt: skip
+    assert default_patience(data, 256) == patience

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from unskew.nn import large_kernel
-from unskew.nn.large_kernel import LargeKernelConv2d, convolve, from_rows_last, normalise_rows_last, pays, to_rows_last
+from unskew.nn import LargeKernelConv2d, large_kernel
+from unskew.nn.large_kernel import convolve, from_rows_last, normalise_rows_last, pays, to_rows_last
 
 SIZES = [(28, 28, 7), (9, 12, 5), (12, 9, 7), (8, 5, 9), (3, 3, 7), (1, 6, 5), (7, 7, 3)]
 

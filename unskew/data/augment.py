@@ -141,13 +141,16 @@ def turn_colours(x: Tensor, hue: Tensor, saturation: Tensor) -> Tensor:
     >>> turn_colours(red, torch.tensor([1 / 3]), torch.tensor([0.5])).flatten().tolist()  # green, half grey
     [0.5, 1.0, 0.5]
     """
-    red, green, blue = x.unbind(1)
+    red, green, blue = x.transpose(0, 1).contiguous().unbind(0)
     value = torch.maximum(red, green).maximum(blue)
     chroma = value - torch.minimum(red, green).minimum(blue)
     # Sixths of the circle: from the largest channel (red 0, green 2, blue 4) towards the next. Grey has no chroma and stays grey.
-    is_red, is_green = value == red, value == green
-    towards = torch.where(is_red, green - blue, torch.where(is_green, blue - red, red - green))
-    start = torch.where(is_red, 0.0, torch.where(is_green, 2.0, 4.0)).to(x.dtype)
+    # Comparisons write numbers: a choice by booleans takes ten times as long.
+    is_red, is_green = (torch.eq(value, channel, out=torch.empty_like(value)) for channel in (red, green))
+    is_green.mul_(1 - is_red)
+    is_blue = (1 - is_red).sub_(is_green)
+    towards = (is_red * (green - blue)).addcmul_(is_green, blue - red).addcmul_(is_blue, red - green)
+    start = is_blue.mul_(4).add_(is_green, alpha=2)
     h = towards.div_(chroma.clamp(min=torch.finfo(x.dtype).tiny)).add_(start).add_(6 * hue[:, None, None])
     h.sub_(h.div(6).floor_(), alpha=6)
     chroma = torch.minimum(chroma.mul_(saturation[:, None, None]), value)

@@ -1,4 +1,4 @@
-"""Gradient reversal, and layers that give the same result in one process and in many."""
+"""Gradient reversal, layers that give the same result in one process and in many, and large kernels (large_kernel.py)."""
 
 import math
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unskew.core import engine
+from unskew.nn.large_kernel import LargeKernelConv2d as LargeKernelConv2d
 
 
 class GradientReversal(nn.Module):

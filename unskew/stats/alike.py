@@ -23,8 +23,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from unskew.core.rng import numpy_stream
 
@@ -232,4 +230,7 @@ def near_duplicates(seen: Looks) -> Ids:
 
 
 def _components(n: int, i: Ids, j: Ids) -> Any:
+    from scipy.sparse import coo_array  # here: importing it takes as long as a small audit
+    from scipy.sparse.csgraph import connected_components
+
     return connected_components(coo_array((np.ones(len(i), dtype=np.int8), (i, j)), shape=(n, n)), directed=False)[1]

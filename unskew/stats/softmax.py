@@ -165,7 +165,7 @@ def minimise(
                 break
             size = torch.where(fails, size / 2, size)
         history.add(trial - w, new_gradient - gradient)
-        going = value - new_value > tolerance * new_value.abs().clamp(min=1e-3)
+        going = value - new_value > tolerance * new_value.abs().clamp(min=0.1)
         w, value, gradient = trial, new_value, new_gradient
         arrived[which], reached[which] = w, value
         if not bool(going.any()):
