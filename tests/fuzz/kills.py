@@ -55,6 +55,7 @@ UNEQUAL = {
     "resumed",
     "versions",
     "commit",
+    "commits",
     "machine",
     "command",
     "run",
