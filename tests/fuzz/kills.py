@@ -44,7 +44,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "repair gradients": ("repair", DIGITS, "--with", "gradients", *SMALL, "--force", "--out", "w.parquet"),
     "repair denoise": ("repair", DIGITS, "--with", "denoise", *SMALL, "--force", "--out", "w.parquet"),
     "repair inverse_frequency": ("repair", DIGITS, "--with", "inverse_frequency", "--as", "folder", "--force", "--out", "kept"),
-    "repair independence": ("repair", DIGITS, "--with", "independence", "--force", "--out", "w.parquet"),
+    "repair independence": ("repair", DIGITS, "--with", "independence", "steps=10", "folds=2", "--force", "--out", "w.parquet"),
     "repair balance": ("repair", DIGITS, "--with", "balance", "--as", "csv", "--force", "--out", "w.csv"),
     **{f"train {name}": (*TOY, "--method", name) for name in METHODS},
     "dependency": (*DEPENDENCY, "--out", "out"),
