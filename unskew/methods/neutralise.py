@@ -42,8 +42,13 @@ from unskew.methods._contract import Method
 from unskew.parts.nuisance import leading_nuisance
 from unskew.records import Batch, Facts
 
-What = Literal["auto", "color", "border", "center", "low_pass", "patches", "frames", "still", "columns"]
-REMOVES: dict[str, What] = {"color": "color", "crop": "border", "texture": "low_pass", "spectrum": "low_pass", "frame": "still"}
+REMOVES: dict[str, Literal["color", "border", "low_pass", "still"]] = {
+    "color": "color",
+    "crop": "border",
+    "texture": "low_pass",
+    "spectrum": "low_pass",
+    "frame": "still",
+}
 NEEDS = {  # what: (least and most dimensions of a row, in words)
     "color": (3, 4, "images or clips"), "border": (3, 4, "images or clips"), "center": (3, 4, "images or clips"),
     "low_pass": (3, 4, "images or clips"), "patches": (3, 3, "images"), "frames": (4, 4, "clips"), "still": (4, 4, "clips"),
@@ -54,7 +59,9 @@ SQUARES = (2, 3, 4)  # pixels
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeutraliseConfig:
-    what: What = "auto"  # the nuisance to randomise; auto: what an audit names first
+    what: Literal["auto", "color", "border", "center", "low_pass", "patches", "frames", "still", "columns"] = (
+        "auto"  # the nuisance to randomise; auto: what an audit names first
+    )
     share: float = 0.125  # of each side, for border
     grid: int = 4  # patches per side, for patches
     columns: tuple[int, ...] = ()  # positions of the numbers, for columns
