@@ -16,12 +16,15 @@ from unskew.records import Audit, Table
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def write(path, n=800, agree=0.92, seed=0):
-    """x = (weak signal, strong shortcut, noise); the shortcut agrees with the class in most rows."""
+def write(path, n=800, agree=0.95, seed=0):
+    """x = (weak signal, strong shortcut, noise); the shortcut agrees with the class in most rows.
+
+    The signal alone is right in 84 % of the rows: 1.2 apart with a deviation of 0.6 is one deviation to either side.
+    """
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
     b = np.where(rng.random(n) < agree, y, 1 - y)
-    x = np.stack([2 * y + 0.6 * rng.standard_normal(n), 6 * b + 0.5 * rng.standard_normal(n), rng.standard_normal(n)], 1)
+    x = np.stack([1.2 * y + 0.6 * rng.standard_normal(n), 6 * b + 0.5 * rng.standard_normal(n), rng.standard_normal(n)], 1)
     np.savez(path, x=x.astype("float32"), y=np.array(["a", "b"])[y], site=np.array(["p", "q"])[b])
     return path
 
