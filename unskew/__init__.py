@@ -233,9 +233,7 @@ def evaluate(
     reliance_rows: int = 500,
     shared_classes: bool = False,
 ) -> "Evaluation":
-    """Judge a finished run: accuracy by (class, bias) group with intervals, and whatever else is asked.
-
-    Predictions and metrics go into the run's folder; answers that take minutes are kept there and asked for once.
+    """Judge a finished run: accuracy by (class, bias) group with intervals, and whatever else is asked. Answers are kept.
 
     Args:
         run: a run, or its folder; or a table of predictions made elsewhere, and `on` the data that they are about.
@@ -252,12 +250,12 @@ def evaluate(
         textures: also the mean accuracy over clusters of this representation and the classes.
         temporal: also how much features of clips change when they are played backwards.
         erase: also with the bias erased from what the last layer reads: by `leace`, or `splince`, which spares the labels.
-        reliance: also what its answers depend on: colour, border, centre, detail, arrangement, motion; on `reliance_rows` rows.
+        reliance: also what its answers depend on: colour, border, centre, detail, arrangement, motion.
+        reliance_rows: with reliance, at most so many rows.
         shared_classes: let `on` have other classes, judge the rows whose class the run knows, and add average precision.
 
     Returns:
-        The group table with its named averages, the same of the training rows (`train`), a `verdict`, error rates and
-        calibration by bias value (`rates_by_bias`), the answers, and `predictions`.
+        Groups and named averages, also of training rows (`train`), `verdict`, `rates_by_bias`, the answers, and `predictions`.
 
     Example:
         found = unskew.evaluate("run", leakage=True)

@@ -5,7 +5,7 @@ import torch
 import unskew as package
 from unskew.models._contract import maker
 from unskew.training.finished import open_run
-from unskew.training.frozen import Computed, with_features
+from unskew.training.frozen import Computed, representation_of, with_features
 from unskew.training.predict import predict
 
 SOURCE = "colored-mnist:base=digits,digits=3,5,8,ratio=0.9"
@@ -52,3 +52,14 @@ def test_every_method_that_needs_no_pixels_trains_on_features(tmp_path, own_cach
     for name in ("lff", "group_dro", "pgd"):
         run = package.train(SOURCE, name, model="frozen", out=tmp_path / name, settings=FROZEN, force=True)
         assert run.finished
+
+
+def test_the_cache_does_not_depend_on_the_unused_last_module():
+    first, second = (maker("frozen", {"backbone": "small-resnet"}, (3, 32, 32), 2)() for _ in range(2))
+    second.backbone.load_state_dict(first.backbone.state_dict())
+    with torch.no_grad():
+        second.backbone.output.weight.add_(1)
+    assert representation_of(first).key == representation_of(second).key
+    with torch.no_grad():
+        next(second.backbone.parameters()).add_(1)
+    assert representation_of(first).key != representation_of(second).key
