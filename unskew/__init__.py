@@ -1,8 +1,7 @@
 """unskew: find the shortcuts in a labelled data set, measure them, repair the data, and train models that do not take them.
 
 The verbs are the functions below. Formulas can be used alone, as plain functions: `unskew.measure`, `unskew.repairs`, `unskew.losses` and
-`unskew.nn`. Nothing heavy is imported before it is used.
-"""
+`unskew.nn`. Nothing heavy is imported before it is used."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -114,8 +113,7 @@ def audit(
 
     return verb(
         source, bias=bias, representations=representations, out=out, trial=trial, expect=expect, slices=slices, seed=seed,
-        settings=settings,
-        attack=attack, fit_on=fit_on, command=command,
+        settings=settings, attack=attack, fit_on=fit_on, command=command,
     )  # fmt: skip
 
 
@@ -258,8 +256,7 @@ def evaluate(
         Groups and named averages, also of training rows (`train`), `verdict`, `rates_by_bias`, the answers, and `predictions`.
 
     Example:
-        found = unskew.evaluate("run", leakage=True)
-        print(found.verdict.sentence, found.groups.conflicting, found.figure("leakage.amplification"))
+        print(unskew.evaluate("run", leakage=True).verdict.sentence)
     """
     from unskew.verbs.evaluate import evaluate as verb
 
@@ -297,14 +294,13 @@ def dependency(
         seed: of every random stream.
         device: auto, cpu, cuda, cuda:0 or mps.
         settings: those of the training; the repair's begin with `repair.`.
-        command: what the result records as the command that made it.
+        command: what the result records.
 
     Returns:
         Beta, and the accuracy at each keep rate; for clips also the temporal structure scores.
 
     Example:
-        found = unskew.dependency("photos/", phi="color", out="beta")
-        print(found.beta, found.random, found.repaired)
+        print(unskew.dependency("photos/", phi="color", out="beta").beta)
     """
     from unskew.verbs.dependency import dependency as verb
 
