@@ -32,7 +32,8 @@ def figures(words):
     sampler = Sampler(rows[: len(rows) // BATCH * BATCH], BATCH, 0)  # full batches only
     loader = Loader(data, sampler, change=preset("none"))
     engine = Engine("cpu")
-    x, y = data.inputs.rows(rows[:BATCH])[0].float() / 255, data.y[rows[:BATCH]]
+    first = next(loader.batches(0))[0]  # in the memory layout of the loop
+    x, y = first.x, first.y
 
     def bare():
         for _ in range(STEPS):
