@@ -9,6 +9,7 @@ makes the page beside it. Constants of the probes were set on every second kind;
 import argparse
 import csv
 import shutil
+import statistics
 import time
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ import unskew
 # Every second kind was used to set constants of the probes; these were looked at too while the probes were written.
 ALSO_SEEN = {"logo", "moving time stamp", "lighting gradient"}
 COLUMNS = (
-    "name", "group", "kind", "base", "rows", "alignment", "share", "found", "shortcut", "first", "false", "leading", "bias", "right",
+    "name", "group", "kind", "base", "rows", "alignment", "share", "found", "shortcut", "first", "false", "questions",
+    "leading", "bias", "right",
     "right bias", "above chance", "seconds",
 )  # fmt: skip
 
@@ -33,6 +35,7 @@ def main() -> None:
     words.add_argument("--folders", type=Path, default=Path("planted-photos"), help="where the files are written")
     words.add_argument("--keep", action="store_true", help="keep the files")
     words.add_argument("--out", type=Path, default=Path("docs/results/planted-photos.csv"))
+    words.add_argument("--trial", action="store_true", help="with the trial on pretrained features, which takes minutes a folder")
     given = words.parse_args()
     done = set()
     if given.out.exists():
@@ -46,18 +49,18 @@ def main() -> None:
             if folder.name in done or not any(text in folder.name for text in given.only):
                 continue
             place = write(folder, given.folders)
-            table.writerow(row(folder, place))
+            table.writerow(row(folder, place, given.trial))
             file.flush()
             if not given.keep:
                 shutil.rmtree(place)
     given.out.with_suffix(".md").write_text(page(given.out), encoding="utf-8")
 
 
-def row(folder: Folder, place: Path) -> dict[str, Any]:
+def row(folder: Folder, place: Path, trial: bool) -> dict[str, Any]:
     started = time.process_time()
     out = place.with_name(place.name + "-audit")
     shutil.rmtree(out, ignore_errors=True)
-    result = judged(folder, unskew.audit(str(place), out=out, trial=False))
+    result = judged(folder, unskew.audit(str(place), out=out, trial=trial, slices=0))
     shutil.rmtree(out)
     known = {"name": folder.name, "group": folder.group, "base": folder.base, "rows": folder.rows, "share": folder.share}
     kind = {"kind": "" if folder.kind is None else folder.kind.name, "alignment": folder.alignment}
@@ -92,7 +95,10 @@ def page(table: Path) -> str:
         ("content", "real classes"),
     ):
         some = [r for r in rows if r["group"] == group]
-        lines.append(f"- clean sets, {what}: {sum(int(r['false']) for r in some)} of {len(some)} with a false shortcut")
+        asked = statistics.median([int(r["questions"]) for r in some]) if some else 0
+        lines.append(
+            f"- clean sets, {what}: {sum(int(r['false']) for r in some)} of {len(some)} with a false shortcut; questions, median: {asked:g}"
+        )
     head = (
         "kind",
         "aligned",

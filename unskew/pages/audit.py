@@ -19,5 +19,5 @@ def render_audit(audit: Audit) -> str:
         classes=list(top[0]["per_class"])[:MOST_CLASSES] if top else [],
         top=top,
         duplicates=audit.duplicates.sentence if audit.duplicates else "",
-        chart=Markup(charts.ranking(content["representations"])),
+        chart=Markup(charts.ranking([r for r in content["representations"] if r["verdict"] != "clean"] or content["representations"][:6])),
     )  # fmt: skip
