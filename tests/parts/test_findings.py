@@ -42,7 +42,8 @@ def told():
         ("color:kind=mean", False, trial(("texture",), 0.05), "question"),
         ("color:kind=mean", True, trial(("color:kind=mean",), 0.05), "readable"),
         ("crop:where=center", False, None, "readable"),
-        ("file", False, None, "shortcut"),  # how a file was made is no content
+        ("dimensions", False, None, "shortcut"),  # how a file was made is no content
+        ("file", False, None, "question"),  # its bytes may be
     ],
 )
 def test_kinds(name, expected, tried, kind, told):
@@ -50,7 +51,7 @@ def test_kinds(name, expected, tried, kind, told):
 
 
 def test_what_is_not_above_chance_is_clean_and_hardly_above_it_a_trace(told):
-    one = spec("file")
+    one = spec("dimensions")
     assert kind_of(dataclasses.replace(told, bias=0.01), one, False, None) == "trace"
     assert kind_of(dataclasses.replace(told, low=-0.1), one, False, None) == "clean"
 

@@ -115,7 +115,7 @@ def test_multi_label_rows_can_be_audited(tmp_path):
 def test_command_line(unskew, tmp_path):
     save(tmp_path / "photos", "size")
     done = unskew("audit", "photos", "--out", "o")
-    assert done.stdout.startswith("Shortcut: the file's size, format and compression gives the class away")
+    assert done.stdout.startswith("Shortcut: the picture's size in pixels and its aspect gives the class away")
     assert "page: " in done.stdout
     assert json.loads(unskew("audit", "photos", "--out", "o", "--json").stdout)["representations"][0]["verdict"] == "shortcut"
     shutil.rmtree(tmp_path / "o")
@@ -334,6 +334,6 @@ def test_what_is_expected_is_no_question_and_is_remembered(unskew, tmp_path):
 
 
 def test_at_full_alignment_weighting_is_not_offered(tmp_path):
-    found = package.audit(save(tmp_path / "photos", "size"), representations=["file"], out=tmp_path / "o")
+    found = package.audit(save(tmp_path / "photos", "size"), representations=["dimensions"], out=tmp_path / "o")
     assert found.findings[0].contradicting == 0
     assert "No row lacks it, so no weighting of the rows can help" in found.verdict

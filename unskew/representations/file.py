@@ -21,7 +21,7 @@ from torch import Tensor
 from unskew.data.dataset import DataSet
 from unskew.data.readers.opening import FAILURES
 
-PIXELS, CONTENT, FOREIGN = False, False, True
+PIXELS, CONTENT = False, False  # not foreign: the bytes of a file tell what it shows, too
 VARIANTS: tuple[dict[str, str], ...] = ({},)
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF")
 MODES = ("RGB", "L", "RGBA", "P", "CMYK")
