@@ -1,6 +1,6 @@
 """Does an audit find what is planted in real photographs? 30 kinds at two alignments, and 40 clean sets.
 
-    python benchmarks/planted_photos.py [--only TEXT] [--out docs/results/planted-photos.csv]
+    python -m benchmarks planted_photos [--only TEXT] [--out docs/results/planted-photos.csv]
 
 Writes every set as a folder of JPEG or PNG files, audits it, and adds a row to the CSV, from which an interrupted run resumes; then
 makes the page beside it. Constants of the probes were set on every second kind; the page reports the others apart.
@@ -14,11 +14,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from planted.folders import Folder, plan, write
-from planted.judge import judged
-from planted.kinds import KINDS
-
 import unskew
+from benchmarks.planted.folders import Folder, plan, write
+from benchmarks.planted.judge import judged
+from benchmarks.planted.kinds import KINDS
 
 # Every second kind was used to set constants of the probes; these were looked at too while the probes were written.
 ALSO_SEEN = {"logo", "moving time stamp", "lighting gradient"}

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from planted.kinds import KINDS, Kind, Shot
-from planted.photos import BASES
+
+from benchmarks.planted.kinds import KINDS, Kind, Shot
+from benchmarks.planted.photos import BASES
 
 ALIGNMENTS = (1.0, 0.85)
 SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # of the larger class, in clean sets

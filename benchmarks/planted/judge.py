@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from planted.folders import Folder
+from benchmarks.planted.folders import Folder
 
 SAID = ("shortcut", "question")
 
