@@ -7,7 +7,7 @@ import torch
 
 from unskew.features import spec
 from unskew.measure.representation_bias import representation_bias
-from unskew.parts.findings import grouped, kind_of, leading, ordered, overlaps, questions, verdict
+from unskew.parts.findings import describe, followed, grouped, kind_of, leading, ordered, overlaps, questions, verdict
 from unskew.parts.trial import Trial
 from unskew.records import Finding
 
@@ -48,6 +48,31 @@ def told():
 )
 def test_kinds(name, expected, tried, kind, told):
     assert kind_of(told, spec(name), expected, tried) == kind
+
+
+def test_what_a_simple_model_follows_against_the_class_is_a_shortcut():
+    generator = torch.Generator().manual_seed(0)
+    n = 600
+    y = torch.randint(0, 2, (n,), generator=generator)
+    cue = torch.where(torch.rand(n, generator=generator) < 0.85, y, 1 - y)
+    estimate = representation_bias(cue[:, None] + 0.05 * torch.randn(n, 1, generator=generator), y)
+    index = torch.arange(0, 3 * n, 3)
+    content = (
+        torch.rand(n, generator=generator) < 0.9
+    )  # a model that reads what is shown errs on a tenth of the rows, whatever the cue
+    lives_on_it = dataclasses.replace(trial((), 0.0), judged=(index, cue == y))
+    reads_content = dataclasses.replace(trial((), 0.0), judged=(index, content))
+    assert followed(estimate, index, lives_on_it, 2) == (0.0, True)
+    accuracy, follows = followed(estimate, index, reads_content, 2)
+    assert accuracy == pytest.approx(0.9, abs=0.07)
+    assert not follows
+    one = spec("tone")
+    assert describe(one, estimate, ("a", "b"), (), lives_on_it, index).verdict == "shortcut"
+    assert describe(one, estimate, ("a", "b"), ("tone",), lives_on_it, index).verdict == "readable"
+    assert describe(one, estimate, ("a", "b"), (), reads_content, index).verdict == "question"
+    # The trial may have seen only some of the rows, and too few of them say nothing.
+    some = dataclasses.replace(trial((), 0.0), judged=(index[:30], (cue == y)[:30]))
+    assert followed(estimate, index, some, 2) == (None, False)
 
 
 def test_what_is_not_above_chance_is_clean_and_hardly_above_it_a_trace(told):

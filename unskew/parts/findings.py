@@ -3,8 +3,9 @@
 readable   the class can be read from it, above chance; it may show the class by right (the centre of the picture, or what the user
            expects)
 question   readable, and nobody but the user can say whether it is a shortcut or part of what the class is
-shortcut   readable, and either it cannot be part of what the pictures show (how a file was made, a column of the table), or it
-           explains, within a class, which rows a simple model gets wrong, and a model that was balanced against it does better there
+shortcut   readable, and it cannot be part of what the pictures show (how a file was made, a column of the table); or a simple model
+           follows it: where it points to another class, that model is right less often than by chance; or it explains, within a
+           class, which rows a simple model gets wrong, and a model that was balanced against it does better there
 trace      readable, but hardly: less than 2 % of the label
 clean      not told from chance
 """
@@ -25,11 +26,13 @@ from unskew.parts.answers import label
 from unskew.parts.nuisance import simplest
 from unskew.parts.trial import Trial
 from unskew.records import Finding
+from unskew.stats.intervals import wilson
 from unskew.stats.readers import class_balanced, held_out_logits, with_constant
 
 TRACE = 0.02  # share of the label below which something is not worth a question
 ORDER = ("shortcut", "question", "readable", "trace", "clean")
 LEAST_GAIN = 0.01  # by which balancing must help where the shortcut tells nothing, to call it one
+LEAST_MISLED = 20  # rows where a representation points to another class, below which nothing is said of them
 NOTHING_MORE = 0.1  # of what a representation tells: below this share beyond another, the two are the same thing
 ROWS = 2000  # enough to tell whether two representations are the same thing
 WIDEST = 300  # numbers of a representation, above which its reader is fitted on as many principal axes
@@ -39,7 +42,7 @@ ANYTHING = "local"  # reads anything and so names nothing: it leads only if noth
 FEW = 10  # rows without the shortcut, below which weighting cannot help
 
 
-def kind_of(e: BiasEstimate, one: Spec, expected: bool, trial: Trial | None) -> str:
+def kind_of(e: BiasEstimate, one: Spec, expected: bool, trial: Trial | None, follows: bool = False) -> str:
     """One of ORDER."""
     if not e.above_chance:
         return "clean"
@@ -47,16 +50,38 @@ def kind_of(e: BiasEstimate, one: Spec, expected: bool, trial: Trial | None) -> 
         return "trace"
     if one.content or expected:
         return "readable"
-    if one.foreign:
+    if one.foreign or follows:
         return "shortcut"
     helps = trial is not None and one.name in trial.named and trial.independent[1] - trial.independent[0] >= LEAST_GAIN
     return "shortcut" if helps and trial is not None and trial.conflicting[1] > trial.conflicting[0] else "question"
 
 
+def followed(e: BiasEstimate, index: Tensor, trial: Trial | None, classes: int) -> tuple[float | None, bool]:
+    """The simple model's accuracy on rows where the reader points away from the class, and whether that is surely below chance.
+
+    A model that reads the content is right about most of these rows. One that lives on this representation is wrong about them,
+    more often than if it guessed.
+    """
+    if trial is None or trial.judged is None:
+        return None, False
+    ids, right = trial.judged
+    gain = e.gain[torch.searchsorted(index, ids)]  # both sorted; the trial's rows are among the audited ones
+    there = right[gain < 0]
+    if len(there) < LEAST_MISLED:
+        return None, False
+    return float(there.double().mean()), wilson(int(there.sum()), len(there))[1] < 1 / classes
+
+
 def describe(
-    one: Spec, e: BiasEstimate, classes: Sequence[str], expected: Sequence[str] = (), trial: Trial | None = None
-) -> Finding:  # fmt: skip
-    """The finding for one representation, in numbers and in a sentence."""
+    one: Spec,
+    e: BiasEstimate,
+    classes: Sequence[str],
+    expected: Sequence[str] = (),
+    trial: Trial | None = None,
+    index: Tensor | None = None,
+) -> Finding:
+    """The finding for one representation, in numbers and in a sentence; `index` has the sample ids of the estimate's rows."""
+    accuracy, follows = followed(e, index, trial, len(classes)) if index is not None else (None, False)
     read = f"{100 * max(e.bias, 0):.0f} % of the label can be read from {one.phrase} alone"
     chance = "" if math.isnan(e.chance) else f"chance level {100 * max(e.chance, 0):.0f} %, "
     explains = {name: value for name, _, value in trial.nuisances} if trial else {}
@@ -69,7 +94,7 @@ def describe(
         high=e.high,
         chance=e.chance,
         chance_high=e.chance_high,
-        verdict=kind_of(e, one, one.name in expected, trial),
+        verdict=kind_of(e, one, one.name in expected, trial, follows),
         content=one.content,
         sentence=f"{read}; {chance}95 % interval {100 * e.low:.0f} to {100 * e.high:.0f}.",
         per_class=dict(zip(classes, [*e.per_class, *[math.nan] * len(classes)], strict=False)),
@@ -80,6 +105,7 @@ def describe(
         n=e.n,
         note=e.note,
         explains=explains.get(one.name),
+        followed=accuracy,
     )
 
 
@@ -153,7 +179,11 @@ def verdict(findings: Sequence[Finding], rows: int) -> str:
     top, others = lead[0], lead[1:]
     read = f"{100 * top.bias:.0f} % of the label can be read from it alone"
     if top.verdict == "shortcut":
-        why = f", and it explains which rows a simple model gets wrong ({top.explains:.2f})" if top.explains else ""
+        why = ""
+        if top.followed is not None and top.followed < 0.5:
+            why = f", and a simple model follows it: right in {100 * top.followed:.0f} % of the rows where it points to another class"
+        elif top.explains:
+            why = f", and it explains which rows a simple model gets wrong ({top.explains:.2f})"
         text = f"Shortcut: {_phrase(top)} gives the class away: {read}{why}."
     else:
         text = (

@@ -41,6 +41,7 @@ class Trial:
     conflicting: tuple[float, float]  # accuracy on rows that seem to lack the shortcut
     class_balanced: tuple[float, float]  # on the rows as they are: what giving up the shortcut costs there
     effective: float  # rows
+    judged: tuple[Tensor, Tensor] | None = None  # ids of the rows, and whether the simple model is right about them, held out
 
     def json(self) -> dict[str, Any]:
         pairs = ("independent", "conflicting", "class_balanced")
@@ -80,6 +81,7 @@ def trial(data: DataSet, rows: Tensor, features: Tensor, *, seed: int = 0, worke
         conflicting=conflicting,
         class_balanced=(balanced_accuracy(plain, y), balanced_accuracy(balanced, y)),
         effective=effective_rows(w),
+        judged=(rows, reference.argmax(1) == y),
     )
 
 

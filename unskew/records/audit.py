@@ -34,6 +34,9 @@ class Finding:
     label: str = ""  # the name in plain words
     phrase: str = ""  # the same within a sentence
     explains: float | None = None  # of a simple model's errors: area under the curve, 0.5 explains none; None: not tried
+    followed: float | None = (
+        None  # accuracy of a simple model where this points to another class; None: not tried, or too few rows
+    )
     contradicting: int | None = None  # rows whose class is not the one that its reader says
     same_as: str = ""  # the finding above that already tells what this one tells
     adds: float | None = None  # share of the label beyond what that finding tells

@@ -97,7 +97,7 @@ def audit(
                 estimates.append((one, read(features[one.name], data.y[index], seed=seed)))
                 advance(1, one.name)
         tried = _trial(data, index, seed, workers) if trial else None
-        found = ordered([describe(one, e, data.classes, known, tried) for one, e in estimates])
+        found = ordered([describe(one, e, data.classes, known, tried, index) for one, e in estimates])
         if not data.multi_label:
             found = grouped(found, features, data.y[index], len(data.classes), seed)
         rank = {f.name: k for k, f in enumerate(found)}
