@@ -93,6 +93,8 @@ def page(table: Path) -> str:
     for title, some_kinds in (("all kinds", set(numbers)), ("kinds that no constant was set on", set(numbers) - seen)):
         for alignment in ("1.0", "0.85"):
             some = [r for r in rows if r["group"] == "planted" and r["alignment"] == alignment and r["kind"] in some_kinds]
+            if not some:
+                continue
             counts = [sum(int(r[c]) for r in some) for c in ("found", "shortcut", "first")]
             lines.append(
                 f"- {title}, {100 * float(alignment):.0f} % aligned: found {counts[0]} of {len(some)}, as a shortcut {counts[1]}, "
@@ -104,7 +106,9 @@ def page(table: Path) -> str:
         ("content", "real classes"),
     ):
         some = [r for r in rows if r["group"] == group]
-        asked = statistics.median([int(r["questions"]) for r in some]) if some else 0
+        if not some:
+            continue
+        asked = statistics.median([int(r["questions"]) for r in some])
         lines.append(
             f"- clean sets, {what}: {sum(int(r['false']) for r in some)} of {len(some)} with a false shortcut; questions, median: {asked:g}"
         )
