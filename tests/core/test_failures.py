@@ -125,8 +125,8 @@ def test_a_librarys_warning_is_one_line_and_pillows_come_once(capsys, monkeypatc
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     with warnings.catch_warnings():
         failures.one_line_warnings()
-    for name in ("/site-packages/PIL/Image.py", "/site-packages/PIL/TiffImagePlugin.py", "/elsewhere.py"):
-        warnings.showwarning(UserWarning("odd\n  thing"), UserWarning, name, 1)
+        for name in ("/site-packages/PIL/Image.py", "/site-packages/PIL/TiffImagePlugin.py", "/elsewhere.py"):
+            warnings.showwarning(UserWarning("odd\n  thing"), UserWarning, name, 1)
     assert capsys.readouterr().err.splitlines() == ["warning: an image is odd: odd thing (said once)", "warning: odd thing"]
 
 

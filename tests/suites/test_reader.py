@@ -17,7 +17,7 @@ WRONG = {
     'title = "Toy"': ('titel = "Toy"', "unknown entry 'titel'"),
     "batch = 64": ("batch = no", "is not TOML"),
     "seeds = 2": ("seeds = 2\nevaluate = { tempral = true }", "toy.toml:9: evaluate has an unknown entry 'tempral'"),
-    "[method.pgd]": ("[method.dependency]", "toy.toml:20: method dependency needs the setting phi"),
+    "[method.pgd]": ("[method.dependency]", "toy.toml:4: column 'plain' is not a figure of dependency"),
     'method = "gce"': ('method = "balance+gce"\nsettings = { balance = { alfa = 1 } }', "unknown setting 'balance.alfa'"),
     "seeds =": ("evaluate = { attack = { round = 1 } }\nseeds =", "toy.toml:8: unknown setting 'attack.round'"),
 }

@@ -7,6 +7,7 @@ import pytest
 
 import unskew as package
 from unskew.core.errors import UserError
+from unskew.core.files import machine
 from unskew.parts.guards import Harm
 from unskew.records import Table
 
@@ -108,7 +109,7 @@ def test_a_killed_folder_goes_on_and_leaves_nothing(unskew, folder, tmp_path, mo
         package.repair(str(folder), "repair", **words)
     assert not (tmp_path / "f").exists()
     assert list(tmp_path.glob(".f.*.state"))
-    (tmp_path / ".f.1.part").mkdir()  # as a killed process leaves it
+    (tmp_path / f".f.{machine()}-{2**22 + 1}.part").mkdir()  # as a killed process leaves it
     monkeypatch.undo()
     package.repair(str(folder), "repair", **words)
     assert {p.name for p in (tmp_path / "f").iterdir()} >= {"weights.parquet", "weights.json", "weights.html", "train"}

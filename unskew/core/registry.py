@@ -73,8 +73,10 @@ def is_known(kind: str, name: str) -> bool:
 def module(kind: str, name: str) -> ModuleType:
     """The module of one component; a dotted name is a user's module."""
     if "." in name:
-        _check_trust(name)
-        if not _importable(name):
+        spelled = all(part.isidentifier() for part in name.split("."))
+        if spelled:
+            _check_trust(name)
+        if not spelled or not _importable(name):
             raise UserError(f"no module {name!r} on the Python path: a dotted name must be importable")
         return import_module(name)
     if not is_known(kind, name):

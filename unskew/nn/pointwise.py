@@ -47,7 +47,8 @@ def suits(x: Tensor, layers: Sequence[Layer]) -> bool:
     """Whether a chain can be computed here for x (B, C, H, W): 1x1 kernels on one CPU process, training or without gradient."""
     norms = [layer.norm for layer in layers]
     return (
-        x.device.type == "cpu"
+        isinstance(x, Tensor)  # not a stand-in of torch.fx, which traces the network
+        and x.device.type == "cpu"
         and x.dtype in (torch.float32, torch.float64)
         and x.dtype == layers[0].conv.weight.dtype
         and not x.requires_grad

@@ -86,7 +86,7 @@ def load_weights(network: nn.Module, find: Callable[[], Path], head: str, rename
 def inflated(kernel: Tensor, like: Tensor) -> Tensor:
     """The kernel of an image as one of clips: repeated over the frames, divided by their number; anything else as it is.
 
-    >>> inflated(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 3, 2, 2)).sum().item()
+    >>> inflated(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 2, 2, 2)).sum().item()
     4.0
     """
     if kernel.ndim != 4 or like.ndim != 5:

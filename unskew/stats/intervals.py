@@ -71,7 +71,7 @@ def paired_difference(first: int, second: int, n: int, z: float = Z95) -> tuple[
     b rows are in the first only and c in the second only. The value is (b - c) / n; clipped to [-1, 1].
 
     >>> [round(v, 4) for v in paired_difference(9, 3, 100)]
-    [0.06, -0.0084, 0.1261]
+    [0.06, -0.0095, 0.1272]
     """
     if n == 0:
         return math.nan, math.nan, math.nan
