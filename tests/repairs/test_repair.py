@@ -108,7 +108,7 @@ def test_a_large_game_resumes_to_the_bit(tmp_path):
     for epoch in (2, 3):
         three.epoch(32, stream(0, "repair", epoch))
     assert torch.equal(three.weights(), one.weights())
-    assert Game(z, y, 0.1, 0.9, 10.0, 0).load(tmp_path / "state") == 0  # of the other form: from the start
+    assert Game(z, y, 0.1, 0.9, 10.0, 0).load(tmp_path / "state", 4) == 0  # of the other form: from the start
 
 
 def test_large_sets_are_played_in_that_form(monkeypatch):

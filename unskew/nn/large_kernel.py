@@ -195,6 +195,8 @@ def fits(conv: nn.Conv2d) -> bool:
 
 def pays(x: Tensor, convs: Sequence[nn.Conv2d], ahead: float = AHEAD) -> bool:
     """Whether frequencies are faster than torch's own convolutions for images x (B, C, H, W) passing through all of these."""
+    if not isinstance(x, Tensor):  # a stand-in of torch.fx, which traces the network
+        return False
     batch, _, height, width = x.shape
     if x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64) or x.dtype != convs[0].weight.dtype:
         return False
