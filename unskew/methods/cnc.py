@@ -15,7 +15,7 @@ Stages: `gce` for `steps` steps into OUT-first; `bcon` with its opinions in plac
 (class, opinion) cell is equally frequent, into OUT.
 
 Source: Zhang, Sohoni, Zhang, Finn, Ré, "Correct-n-contrast: a contrastive approach for improving robustness to spurious correlations",
-ICML 2022, section 4.
+ICML 2022; after it, from memory.
 Differs: batches hold all cells equally often, and every row is an anchor, where the paper builds batches around anchors that the first
 model gets right; the first model is trained with GCE instead of strong weight decay or few epochs.
 """

@@ -15,8 +15,8 @@ a      beta     shape of the mixing weights
 A row without a partner in its batch, or without a bias value, is not mixed. `train.sampler=balanced` gives rare groups partners in
 every batch; the authors draw so for subpopulation shifts.
 
-Source: Yao, Wang, Li, Zhang, Liang, Zou, Finn, "Improving out-of-distribution robustness via selective augmentation", ICML 2022,
-Algorithm 1.
+Source: Yao, Wang, Li, Zhang, Liang, Zou, Finn, "Improving out-of-distribution robustness via selective augmentation", ICML 2022;
+after it, from memory.
 Differs: one mixing weight per row instead of one per batch; partners come from the row's own batch. Several bias columns are one.
 """
 
