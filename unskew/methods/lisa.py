@@ -8,7 +8,7 @@ r"""LISA: a row is mixed with one of its class and another bias value, or with o
     j \sim \{ y_j = y_i,\ b_j \ne b_i \} \text{ with probability } p, \text{ else } \{ b_j = b_i,\ y_j \ne y_i \}
 
 =====  =======  ====================================================================================================
-p      select   decided for the whole batch, as in the authors' code
+p      select   decided for the whole batch
 a      beta     shape of the mixing weights
 =====  =======  ====================================================================================================
 
