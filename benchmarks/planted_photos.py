@@ -22,9 +22,8 @@ from benchmarks.planted.kinds import KINDS
 # Every second kind was used to set constants of the probes; these were looked at too while the probes were written.
 ALSO_SEEN = {"logo", "moving time stamp", "lighting gradient"}
 COLUMNS = (
-    "name", "group", "kind", "base", "rows", "alignment", "share", "found", "shortcut", "first", "false", "questions",
-    "leading", "bias", "right",
-    "right bias", "above chance", "seconds",
+    "name", "group", "kind", "base", "rows", "alignment", "share", "found", "shortcut", "first", "false", "questions", "leading",
+    "bias", "right", "right bias", "above chance", "seconds",
 )  # fmt: skip
 
 

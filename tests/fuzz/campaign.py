@@ -21,7 +21,7 @@ FAULTS = ("traceback", "status", "lines", "leftovers", "hang")
 def campaign(
     cases: int, seed: int, *, seconds: float = 1e9, only: tuple[str, ...] = (), say: Callable[[str], None] = lambda text: None
 ) -> Found:
-    """Run `cases` cases, kind after kind in turn; faults are told as they happen."""
+    """Run `cases` cases, taking the kinds in turn; faults are printed as they happen."""
     warm()
     found: Found = {name: [] for name in (only or KINDS)}
     started = time.monotonic()

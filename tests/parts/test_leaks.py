@@ -1,4 +1,4 @@
-"""Leaks of names, folders and order: planted ones are told, class folders are a note, and nothing is made of chance."""
+"""Leaks of names, folders and order: planted ones are reported, class folders are only noted, and chance is not mistaken for a leak."""
 
 import pytest
 import torch

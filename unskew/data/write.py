@@ -38,7 +38,7 @@ def write_images(data: DataSet, out: Path) -> None:
     if data.multi_label:
         raise UserError(f"{data.name}: rows with several labels do not fit into class folders; write it as npz")
     x = data.inputs.x.permute(0, 2, 3, 1).numpy()
-    # Two names that become one are told apart by their class's number; metadata.csv has the classes as they are called.
+    # Two names that become one get their class's number; metadata.csv keeps the original names.
     safe = [safe_name(c) for c in data.classes]
     folders = [f"{s}-{k}" if safe.count(s) > 1 else s for k, s in enumerate(safe)]
     names = []

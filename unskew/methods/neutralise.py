@@ -19,7 +19,7 @@ columns     the numbers `columns` of a vector, shuffled over the batch  their me
 
 `what=auto` measures which simple representation reads most of the class, as an audit does (the simplest of those that read nearly
 as much), and takes what removes it: color for colours, border for the border, low_pass for texture and spectrum, still for single
-frames. No bias labels are used, but the method is told what to ignore: if the nuisance is part of what defines the class, it hurts.
+frames. No bias labels are used, but you say what to ignore: if the nuisance is part of what defines the class, it hurts.
 
 Source: ours; domain randomisation (Tobin et al., IROS 2017) and grey images (Kim et al., CVPR 2019) are its relatives.
 Differs: nothing to differ from.

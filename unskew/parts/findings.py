@@ -52,8 +52,10 @@ def kind_of(e: BiasEstimate, one: Spec, expected: bool, trial: Trial | None, fol
         return "readable"
     if one.foreign or follows:
         return "shortcut"
-    helps = trial is not None and one.name in trial.named and trial.independent[1] - trial.independent[0] >= LEAST_GAIN
-    return "shortcut" if helps and trial is not None and trial.conflicting[1] > trial.conflicting[0] else "question"
+    if trial is None or one.name not in trial.named:
+        return "question"
+    helps = trial.independent[1] - trial.independent[0] >= LEAST_GAIN and trial.conflicting[1] > trial.conflicting[0]
+    return "shortcut" if helps else "question"
 
 
 def followed(e: BiasEstimate, index: Tensor, trial: Trial | None, classes: int) -> tuple[float | None, bool]:
@@ -189,7 +191,7 @@ def verdict(findings: Sequence[Finding], rows: int) -> str:
         text = (
             f"Shortcut or signal? {_first_upper(_phrase(top))} gives the class away: {read}. Only you can say whether it should."
         )
-    if top.contradicting is not None and top.contradicting < FEW and top.verdict in ("shortcut", "question"):
+    if top.contradicting is not None and top.contradicting < FEW:
         text += f" {_hardly(top)}"
     kinds = [("more shortcut", "shortcut"), ("more question", "question")]
     more = [f"{n} {words}{'s' if n > 1 else ''}" for words, kind in kinds if (n := sum(f.verdict == kind for f in others))]
