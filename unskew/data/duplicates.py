@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
@@ -21,6 +22,7 @@ from unskew.stats import alike
 
 MOST_ROWS = 200_000  # rows above which nobody looks
 TOO_MANY = f"near-duplicates were not looked for: more than {MOST_ROWS:,} rows"
+Thumbnail = NDArray[np.uint8]  # (3, 32, 32)
 _CHUNK = 1024
 _FEW = 64  # pictures that may be held before they are decoded
 _WORTH_KEEPING = 1000  # files whose answer is kept in the cache; fewer are looked at again
@@ -43,7 +45,7 @@ def of_files(paths: Sequence[str], content: Iterable[bytes] = (), threads: int =
     parts = []
     with progress.bar("looking for near-duplicates", len(paths)) as advance, ThreadPoolExecutor(threads) as pool:
         for start in range(0, len(paths), _CHUNK):
-            pictures = []
+            pictures: list[Thumbnail | None] = []
             for few in range(start, min(start + _CHUNK, len(paths)), _FEW):
                 several = contents(paths, range(few, min(few + _FEW, start + _CHUNK, len(paths))))
                 pictures += pool.map(lambda content: thumbnail(content, most), several)
@@ -57,7 +59,7 @@ def of_files(paths: Sequence[str], content: Iterable[bytes] = (), threads: int =
     return found
 
 
-def thumbnail(path: Content, most: int = MAX_PIXELS) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]] | None":
+def thumbnail(path: Content, most: int = MAX_PIXELS) -> Thumbnail | None:
     """A file's picture as (3, 32, 32) bytes, decoded no larger than it must be; None if it cannot be decoded."""
     try:
         with opened(path, most) as picture:

@@ -68,8 +68,8 @@ class Facts:
 
     @classmethod
     def empty(cls, n: int) -> "Facts":
-        ints = [np.zeros(n, dtype=np.int32) for _ in range(2)]
-        return cls(np.zeros((n, 32), dtype=np.uint8), *ints, np.zeros(n, dtype=bool), {})
+        width, height = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
+        return cls(np.zeros((n, 32), dtype=np.uint8), width, height, np.zeros(n, dtype=bool), {})
 
     def put(self, row: int, look: Look) -> None:
         if look.digest:
@@ -90,13 +90,20 @@ class Facts:
         wide = np.where(self.turned, self.height, self.width)
         kept = np.ones(len(high), dtype=bool)
         kept[list(skip)] = False
-        return {(int(h), int(w)) for h, w in np.unique(np.stack([high[kept], wide[kept]], 1), axis=0)}
+        pairs = np.unique(high[kept].astype(np.int64) << 32 | wide[kept])
+        return {(int(pair) >> 32, int(pair) & 0xFFFFFFFF) for pair in pairs}
 
     def content(self, names: Texts) -> Iterator[bytes]:
         """Names and digests of all rows, piece by piece: what fingerprints are made of."""
         for start in range(0, len(names), PART):
-            rows = range(start, min(start + PART, len(names)))
-            yield b"".join(os.fsencode(names[k]) + b"\0" + self.hash[k].tobytes() for k in rows)
+            some, digest = names[start : start + PART], self.hash[start : start + PART]
+            length = np.diff(some.starts)
+            ends = np.cumsum(length + 33)
+            begins = ends - length - 33
+            piece = np.zeros(int(ends[-1]), dtype=np.uint8)  # name, a zero, digest; then the next
+            piece[np.repeat(begins - some.starts[:-1], length) + np.arange(len(some.raw))] = some.raw
+            piece[(ends - 32)[:, None] + np.arange(32)] = digest
+            yield piece.tobytes()
 
 
 def glimpse(path: str, bytes_each: int = 4096) -> bytes:

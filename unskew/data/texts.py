@@ -5,6 +5,7 @@ a text takes its own length and eight bytes, and is made into a string when it i
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import IO, Any, overload
 
 import numpy as np
@@ -62,7 +63,8 @@ class Texts(Sequence[str]):
         return self.before + self.raw[self.starts[k] : self.starts[k + 1]].tobytes().decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
-        return (self[k] for k in range(len(self)))
+        raw, before = self.raw.tobytes(), self.before
+        return (before + raw[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(self.starts.tolist()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, str) or len(other) != len(self):
@@ -88,10 +90,15 @@ class Texts(Sequence[str]):
             return False
         return True
 
+    def any_begins(self, character: str) -> bool:
+        """Whether any of the texts begins with this character, apart from what precedes it."""
+        begins = self.starts[:-1][self.starts[:-1] < self.starts[1:]]
+        return bool((self.raw[begins] == ord(character)).any())
+
     def series(self, name: str) -> pl.Series:
         """The texts without what precedes them, as a column of a table."""
         raw, starts = self.raw.tobytes(), self.starts.tolist()
-        return pl.Series(name, [raw[a:b].decode() for a, b in zip(starts[:-1], starts[1:], strict=True)], dtype=pl.String)
+        return pl.Series(name, [raw[a:b].decode() for a, b in pairwise(starts)], dtype=pl.String)
 
     def contents(self, rows: Sequence[int]) -> Sequence[Content]:
         """What can be opened to read these rows: here the texts themselves, which are paths.

@@ -109,7 +109,7 @@ def image_set(
 
 def below(root: Path, names: Texts) -> Texts:
     """The paths of these names, as `os.path.join` makes them: one that is absolute stays as it is."""
-    if any(os.path.isabs(name) for name in names):
+    if names.any_begins("/") if os.sep == "/" else any(os.path.isabs(name) for name in names):
         return Texts.of(os.path.join(root, name) for name in names)
     return Texts.of(names, before=os.path.join(root, ""))
 

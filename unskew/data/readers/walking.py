@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -46,12 +47,13 @@ def _below(folder: Path, root: Path, wanted: Callable[[str], bool]) -> Found:
     sizes: list[int] = []
     mtimes: list[int] = []
     start = os.path.relpath(folder, root)
+    in_order: Callable[[os.DirEntry[str]], str] = attrgetter("name") if os.sep == "/" else lambda e: os.path.normcase(e.name)
 
     def look(place: str, relative: str) -> None:
         """A folder's own entries in the order of their names, folders in their place: the order of paths compared by parts."""
         try:
             with os.scandir(place) as entries:
-                here = sorted(entries, key=lambda entry: os.path.normcase(entry.name))
+                here = sorted(entries, key=in_order)
         except PermissionError:  # as pathlib does
             return
         for entry in here:
