@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unskew.core import checkpoint, progress
 from unskew.core.fetch import cache
-from unskew.data.dataset import DataSet, Memory
+from unskew.data.dataset import DataSet, Inputs, Memory
 from unskew.data.readers.files import _FAILURES, to_rgb
 from unskew.data.readers.opening import MAX_PIXELS, opened, shrunk, upright
 from unskew.data.texts import Content, contents
@@ -76,14 +76,24 @@ _SMOOTH = Image.Resampling.BILINEAR
 
 def of_pixels(x: Tensor, readable: Tensor | None = None) -> Tensor:
     """The same for images (N, C, H, W) in memory, of bytes or numbers."""
-    fine = np.ones(len(x), dtype=bool) if readable is None else readable.numpy()
+    fine = torch.ones(len(x), dtype=torch.bool) if readable is None else readable
     low, high = (0.0, 255.0) if x.dtype == torch.uint8 else (float(x.min()), float(x.max()))
+    chunks = ((x[k : k + _CHUNK], fine[k : k + _CHUNK]) for k in range(0, len(x), _CHUNK))
+    return _of_chunks(chunks, low, high)
+
+
+def of_inputs(inputs: Inputs, rows: int) -> Tensor:
+    """The same for images of bytes that are decoded on demand."""
+    return _of_chunks((inputs.rows(chunk) for chunk in torch.split(torch.arange(rows), _CHUNK)), 0.0, 255.0)
+
+
+def _of_chunks(chunks: Iterable[tuple[Tensor, Tensor]], low: float, high: float) -> Tensor:
     parts = []
-    for start in range(0, len(x), _CHUNK):
-        part = (x[start : start + _CHUNK].float() - low) * (255 / max(high - low, 1e-12))
+    for x, fine in chunks:
+        part = (x.float() - low) * (255 / max(high - low, 1e-12))
         part = part if part.shape[1] == 3 else part.mean(1, keepdim=True).expand(-1, 3, -1, -1)
         small = F.interpolate(part, size=(alike.GREY, alike.GREY), mode="bilinear", align_corners=False, antialias=True)
-        parts.append(alike.looks(small.round().clamp(0, 255).byte().numpy(), fine[start : start + _CHUNK]))
+        parts.append(alike.looks(small.round().clamp(0, 255).byte().numpy(), fine.numpy()))
     return torch.from_numpy(alike.near_duplicates(alike.joined(parts)))
 
 

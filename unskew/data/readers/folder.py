@@ -15,7 +15,8 @@ from unskew.data.readers.walking import Found, images_in, together
 from unskew.data.reading import DataConfig
 from unskew.data.texts import Texts
 
-_SPLIT_FOLDERS = {
+METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+SPLIT_FOLDERS = {
     "train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2, "testing": 2,
 }  # fmt: skip
 
@@ -26,7 +27,7 @@ def is_result(path: Path) -> bool:
 
 
 def from_folder(root: Path, cfg: DataConfig) -> DataSet:
-    for name in ("metadata.csv", "metadata.jsonl", "metadata.parquet"):
+    for name in METADATA:
         if (root / name).is_file():  # the columns of an image folder, as Hugging Face lays them out
             return from_table(root / name, cfg)
     for role, name in (("bias", cfg.bias[0] if cfg.bias else ""), ("group", cfg.group)):
@@ -38,11 +39,11 @@ def from_folder(root: Path, cfg: DataConfig) -> DataSet:
     children = sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith(".") and not is_result(p))
     if not children:
         raise UserError(f"{root}: no folders in it; a source has one folder of images per class")
-    is_split = [c.name.lower() in _SPLIT_FOLDERS for c in children]
+    is_split = [c.name.lower() in SPLIT_FOLDERS for c in children]
     if any(is_split) and not all(is_split):
         odd = children[is_split.index(False)].name
         raise UserError(f"{root}: {odd!r} is not a split folder like its neighbours; rename it to train, val or test, or move it")
-    parts = [(_SPLIT_FOLDERS[c.name.lower()], c) for c in children] if all(is_split) else [(0, root)]
+    parts = [(SPLIT_FOLDERS[c.name.lower()], c) for c in children] if all(is_split) else [(0, root)]
     folders: list[Path] = []
     codes: list[int] = []  # of the folders' splits
     for code, part in parts:
