@@ -36,11 +36,17 @@ def tar_rows(seeds, classes: int = 2) -> list[tuple[str, bytes]]:
     rows = []
     for k in seeds:
         site = {"site": "xyz"[k % 3], "deep": {"a": [k]}}
-        rows += [(f"{k:06d}.png", encoded(k)), (f"{k:06d}.cls", b"%d" % (k % classes)), (f"{k:06d}.json", json.dumps(site).encode())]
+        rows += [
+            (f"{k:06d}.png", encoded(k)),
+            (f"{k:06d}.cls", b"%d" % (k % classes)),
+            (f"{k:06d}.json", json.dumps(site).encode()),
+        ]
     return rows
 
 
-def write_parquet(path: Path, seeds, group: int = 5, layout: str = "struct", names: tuple[str, ...] = ("no", "yes"), **more) -> Path:
+def write_parquet(
+    path: Path, seeds, group: int = 5, layout: str = "struct", names: tuple[str, ...] = ("no", "yes"), **more
+) -> Path:
     """Pictures as a struct of bytes and path, or as plain bytes; labels are codes with names in the schema's metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -193,6 +193,10 @@ def test_an_endpoint_that_nobody_answers_is_one_line(tmp_path, credentials, unsk
 def test_addresses_of_this_machine(tmp_path):
     folder = folders(tmp_path / "my set")
     assert load(f"file://{str(folder).replace(' ', '%20')}").fingerprint == load(folder).fingerprint
-    for address, match in (("http://x/y", "cannot read http://"), ("github://a/b", "cannot read github"), ("file://host/x", "three slashes")):
+    for address, match in (
+        ("http://x/y", "cannot read http://"),
+        ("github://a/b", "cannot read github"),
+        ("file://host/x", "three slashes"),
+    ):
         with pytest.raises(UserError, match=match):
             plain_path(address)

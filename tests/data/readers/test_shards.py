@@ -267,7 +267,9 @@ def test_a_path_without_bytes_is_not_followed(tmp_path):
 def test_an_audit_of_shards_sees_their_headers_and_names(tmp_path, unskew):
     rows = [(n, encoded(int(n[:6]), 40, "JPEG") if n.endswith("png") else raw) for n, raw in tar_rows(range(60))]
     write_tar(tmp_path / "set" / "train.tar", [(n.replace("png", "jpg"), raw) for n, raw in rows])
-    done = unskew("audit", "set", "--representation", "file", "--representation", "dimensions", "--no-trial", "--out", "out", "--json")
+    done = unskew(
+        "audit", "set", "--representation", "file", "--representation", "dimensions", "--no-trial", "--out", "out", "--json"
+    )
     assert '"file"' in done.stdout
     import polars as pl
 

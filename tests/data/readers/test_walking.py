@@ -12,7 +12,20 @@ from unskew.data.texts import Texts
 
 
 def test_the_files_of_pathlib_in_its_order(tmp_path):
-    names = ("b.png", "a.JPG", "sub/z.png", "sub-x/a.png", "sub.png", "sub/deep/er/1.gif", ".hidden.png", ".dir/x.png", "n.txt", "é.png", "10.png", "9.png")
+    names = (
+        "b.png",
+        "a.JPG",
+        "sub/z.png",
+        "sub-x/a.png",
+        "sub.png",
+        "sub/deep/er/1.gif",
+        ".hidden.png",
+        ".dir/x.png",
+        "n.txt",
+        "é.png",
+        "10.png",
+        "9.png",
+    )
     for name in names:
         (tmp_path / "cat" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "cat" / name).write_bytes(name.encode())
