@@ -190,7 +190,7 @@ def test_readme_commands_exist():
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/own-loop.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/own-loop.md", "docs/sources.md"])
 def test_python_of_the_pages_runs(tmp_path, monkeypatch, page):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks

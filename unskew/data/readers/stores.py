@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from unskew.core.errors import UserError
 
 CLIENTS = {"s3": "s3fs", "gs": "gcsfs"}  # by protocol, the package that fsspec needs; gs:// is untested
-CONNECT, READ, ATTEMPTS = 5, 60, 2  # seconds, seconds, and attempts, until a store counts as silent
+CONNECT, READ, ATTEMPTS = 5, 20, 2  # seconds to connect, seconds without a byte, and attempts, until a store counts as silent
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 
 
@@ -166,8 +166,10 @@ def _store(address: str) -> Any:
         import fsspec
 
         if kind == "s3":
-            waiting = {"connect_timeout": CONNECT, "read_timeout": READ, "retries": {"max_attempts": ATTEMPTS}}
-            return fsspec.filesystem(kind, config_kwargs=waiting, use_listings_cache=False)
+            waiting = {"connect_timeout": CONNECT, "read_timeout": READ, "retries": {"total_max_attempts": ATTEMPTS}}
+            store = fsspec.filesystem(kind, config_kwargs=waiting, use_listings_cache=False)
+            store.retries = ATTEMPTS  # its own, around those of the client
+            return store
         return fsspec.filesystem(kind, use_listings_cache=False)
     except ImportError:
         wanted = "'unskew[remote]'" if kind == "s3" else CLIENTS[kind]
