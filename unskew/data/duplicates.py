@@ -42,7 +42,7 @@ def of_files(paths: Sequence[str], content: Iterable[bytes] = (), threads: int =
     kept = cache() / "duplicates" / f"{digest.hexdigest()[:32]}.safetensors"
     if len(paths) >= _WORTH_KEEPING and not empty and kept.is_file():
         return checkpoint.read(kept)[0]["duplicate_of"]
-    parts = []
+    whole = _Gathering(len(paths))
     with progress.bar("looking for near-duplicates", len(paths)) as advance, ThreadPoolExecutor(threads) as pool:
         for start in range(0, len(paths), _CHUNK):
             pictures: list[Thumbnail | None] = []
@@ -51,12 +51,26 @@ def of_files(paths: Sequence[str], content: Iterable[bytes] = (), threads: int =
                 pictures += pool.map(lambda content: thumbnail(content, most), several)
             blank = np.zeros((3, alike.GREY, alike.GREY), dtype=np.uint8)
             stacked = np.stack([blank if p is None else p for p in pictures])
-            parts.append(alike.looks(stacked, np.array([p is not None for p in pictures])))
+            whole.add(alike.looks(stacked, np.array([p is not None for p in pictures])))
             advance(len(pictures))
-    found = torch.from_numpy(alike.near_duplicates(alike.joined(parts)))
+    found = torch.from_numpy(alike.near_duplicates(whole.looks))
     if len(paths) >= _WORTH_KEEPING and not empty:
         checkpoint.save(kept, {"duplicate_of": found}, {})
     return found
+
+
+class _Gathering:
+    """What is kept of all pictures, filled piece by piece: pieces that are joined at the end would need twice the memory."""
+
+    def __init__(self, rows: int) -> None:
+        small = np.zeros((rows, 3 * alike.SMALL * alike.SMALL), dtype=np.uint8)
+        self.looks = alike.Looks(np.zeros(rows, dtype=np.uint64), small, np.zeros(rows, dtype=bool))
+        self.done = 0
+
+    def add(self, piece: alike.Looks) -> None:
+        rows = slice(self.done, self.done + len(piece.code))
+        self.looks.code[rows], self.looks.small[rows], self.looks.usable[rows] = piece.code, piece.small, piece.usable
+        self.done = rows.stop
 
 
 def thumbnail(path: Content, most: int = MAX_PIXELS) -> Thumbnail | None:
