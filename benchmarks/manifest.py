@@ -109,7 +109,13 @@ def figures(words):
             f"manifest, {files:,} files", what, None, value=round(again["seconds"], 2), unit="s", most=SECONDS, more=more
         )
         if not given.no_audit:
+            shutil.rmtree(home / f"out-{files}", ignore_errors=True)
             audits[files] = audit(root, home / f"out-{files}", environment)
+            what = f"largest memory of an audit (probes only, no slices) of {files:,} JPEGs and its workers"
+            more = {"seconds": audits[files][1]}
+            yield Figure(
+                f"manifest, audit of {files:,} files", what, None, value=round(audits[files][0], 3), unit="GB", more=more
+            )
     if len(audits) > 1:
         few, many = min(audits), max(audits)
         what = f"memory of an audit (probes only, no slices) of {many:,} JPEGs beyond that of {few:,}"

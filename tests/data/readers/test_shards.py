@@ -17,6 +17,7 @@ from unskew.data import load
 from unskew.data.loader import Loader
 from unskew.data.readers import parquet, shards, tar
 from unskew.data.samplers import Sampler
+from unskew.data.union import union
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -275,3 +276,31 @@ def test_an_audit_of_shards_sees_their_headers_and_names(tmp_path, unskew):
 
     table = pl.read_parquet(tmp_path / "out" / "scores.parquet")
     assert table["path"][0].endswith("set/train.tar/000000.jpg")
+
+
+def test_rows_of_a_folder_can_be_added_to_those_of_shards(tmp_path):
+    tars = load(write_tar(tmp_path / "set" / "train.tar", tar_rows(range(20))).parent, mode="stream", holdout=0)
+    for k in range(12):
+        path = tmp_path / "photos" / str(k % 2) / f"{k:02d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encoded(100 + k))
+    folder = load(tmp_path / "photos", mode="stream", holdout=0)
+    both = union(tars, folder)
+    x, fine = both.inputs.rows(torch.tensor([1, 20, 31, 2]))
+    seeds = [1, 100, 111, 2]
+    assert bool(fine.all())
+    assert torch.equal(x, torch.from_numpy(np.stack([pixels(encoded(k)) for k in seeds])))
+    raws = [Path(c).read_bytes() if isinstance(c, str) else c.read() for c in both.paths.contents([1, 20, 31, 2])]
+    assert raws == [encoded(k) for k in seeds]
+    assert both.paths[1] == tars.paths[1]
+    assert not set(both.blocks[:20].tolist()) & set(both.blocks[20:].tolist())
+    assert union(folder, load(folder)).blocks is None
+
+
+def test_kept_pictures_of_shards_are_written_as_files(tmp_path, unskew):
+    write_tar(tmp_path / "set" / "train.tar", tar_rows(range(40)))
+    unskew("repair", "set", "--with", "inverse_frequency", "--bias", "site", "--as", "folder", "--out", "kept", "--force")
+    files = sorted((tmp_path / "kept").rglob("*.png"))
+    assert {p.read_bytes() for p in files} <= {encoded(k) for k in range(40)}
+    assert len(files) >= 30
+    assert not any(p.is_symlink() for p in files)
