@@ -200,3 +200,11 @@ def test_addresses_of_this_machine(tmp_path):
     ):
         with pytest.raises(UserError, match=match):
             plain_path(address)
+
+
+def test_verbs_on_a_bucket(tmp_path, bucket, unskew):
+    address = bucket(shards(tmp_path / "set"))
+    unskew("train", address, "--model", "mlp", "train.steps=2", "train.batch=8", "data.mode=stream", "--out", "run")
+    assert "of 10 predictions" in unskew("evaluate", "run").stdout  # the rows of test-0.tar
+    unskew("audit", address, "--representation", "file", "--no-trial", "--slices", "0", "--out", "audit")
+    assert (tmp_path / "audit" / "audit.json").is_file()

@@ -27,7 +27,7 @@ from unskew.core.errors import UserError
 from unskew.core.files import replacing
 from unskew.core.tables import read_parquet
 from unskew.data.dataset import SPLITS, DataSet
-from unskew.data.manifest import RACY, VERSION, Facts, place_of
+from unskew.data.manifest import RACY, VERSION, Facts, Look, place_of
 from unskew.data.readers import columns as _columns
 from unskew.data.readers import parquet, tar
 from unskew.data.readers.files import check_names
@@ -249,8 +249,10 @@ def _of_parquet(file: IO[bytes], where: str) -> pl.DataFrame:
     parts = []
     for group, first, looks, own in parquet.rows(file, where):
         places = list(range(first, first + len(looks)))
-        names, sizes, seen = ([look[k] for look in looks] for k in range(3))
-        parts.append(_together(_fixed(names, places, sizes, seen, group, first), own))
+        fixed = _fixed(
+            [name for name, _, _ in looks], places, [n for _, n, _ in looks], [look for _, _, look in looks], group, first
+        )
+        parts.append(_together(fixed, own))
     return pl.concat(parts, how="vertical_relaxed") if parts else _fixed([], [], [], [], 0, 0)
 
 
@@ -258,7 +260,7 @@ def _together(fixed: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
     return fixed.hstack([series.alias(f"{_OWN}{series.name}") for series in own.get_columns()])
 
 
-def _fixed(names: list, places: list, sizes: list, looks: list, group: int, first: int) -> pl.DataFrame:  # type: ignore[type-arg]
+def _fixed(names: list[str], places: list[int], sizes: list[int], looks: list[Look], group: int, first: int) -> pl.DataFrame:
     kinds = {
         "member": pl.String, "place": pl.Int64, "size": pl.Int64, "hash": pl.Binary, "width": pl.Int32, "height": pl.Int32,
         "turned": pl.Boolean, "reason": pl.String,
