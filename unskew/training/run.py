@@ -181,13 +181,13 @@ def _run(
             return
         if method.solved:
             problem = _problem(method, source, data, loader, cfg)
-            with Log(out, engine.lead) as log:
+            with Log(out, engine.lead, cfg) as log:
                 log("train", 0, method.solve(problem))
             state.finish()
             engine.barrier()
             return
         state.resume()
-        with progress.bar(f"training {cfg.method_name}", total, state.step) as advance, Log(out, engine.lead) as log:
+        with progress.bar(f"training {cfg.method_name}", total, state.step) as advance, Log(out, engine.lead, cfg) as log:
             state.log, state.advance = log, advance
             fit(
                 method, loader, optimizers, engine, cfg.train, seed=cfg.seed, start=state.step, total=total,
