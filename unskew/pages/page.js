@@ -43,11 +43,11 @@
   // A picture, large, with all that is known of it. Escape closes, arrows go on.
   const large = document.getElementById('large');
   if (large) {
-    const img = large.querySelector('img'), facts = large.querySelector('dl'), title = large.querySelector('.bar p'), map = large.querySelector('.where-it-looks');
+    const picture = large.querySelector('.picture'), facts = large.querySelector('dl'), title = large.querySelector('.bar p'), map = large.querySelector('.where-it-looks');
     let group = [], at = 0, looking = false;
     const show = () => {
       const card = group[at], pictures = all('.look img', card), seen = pictures[1] && looking ? pictures[1] : pictures[0];
-      img.src = seen.src; img.alt = pictures[0].alt; img.className = pictures[0].className.replace('map', '');
+      picture.replaceChildren(seen ? make('img', { src: seen.src, alt: pictures[0].alt, className: pictures[0].className }) : 'This row cannot be shown.');
       title.textContent = `${card.dataset.name} (${at + 1} of ${group.length})`;
       map.hidden = !pictures[1]; map.setAttribute('aria-pressed', looking);
       facts.replaceChildren(...all('[data-fact]', card).flatMap(f => [make('dt', { textContent: f.dataset.fact }), make('dd', { textContent: f.dataset.value || f.textContent })]));
