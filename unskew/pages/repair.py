@@ -104,7 +104,7 @@ def first_of(repair: dict[str, Any], samples: list[Sample], drawn: Drawing) -> F
     for measured in repair["representations"][:1]:
         before, after = measured["before"]["bias"], measured["after"]["bias"]
         if before is not None and after is not None:
-            shares = " → ".join(verdicts.percent(max(v, 0.0)) for v in (before, after))
+            shares = " → ".join(verdicts.percent(max(v, 0.0), 0) for v in (before, after))
             numbers.append(Number(value=shares, label=f"of the label can be read from {measured['name']}", note="before → after"))
     numbers.append(Number(value=f"{repair['kept']}", label="rows kept", note=f"of {repair['rows']}"))
     if repair["effective"] is not None:

@@ -163,7 +163,7 @@ def _numbers(run: Run) -> list[Number]:
     if leak and leak.get("amplification") is not None:
         low, high = (100 * v for v in leak["intervals"]["amplification"])
         note = f"95 % interval {low:.1f} to {high:.1f}"
-        first.append(Number(value=f"{100 * leak['amplification']:+.1f} points", label="amplification of the bias", note=note))
+        first.append(Number(value=f"{100 * leak['amplification']:+.1f}", label="points of amplification of the bias", note=note))
     if f1 is not None:
         first.append(Number(value=percent(f1), label="F1, mean over labels"))
     return [*first, *shown] if f1 is not None else shown
@@ -176,7 +176,7 @@ def _numbers_of_two(base: Run, best: Run) -> list[Number]:
         before, after = _value(base, key), _value(best, key)
         if before is not None and after is not None:
             note = f"{base['name']} {percent(before)}, {best['name']} {percent(after)}"
-            numbers.append(Number(value=f"{100 * (after - before):+.1f} points", label=words, note=note))
+            numbers.append(Number(value=f"{100 * (after - before):+.1f}", label=f"points {words}", note=note))
     return numbers
 
 
@@ -218,11 +218,7 @@ def _todo(base: Run, best: Run) -> list[Todo]:
         check = Todo(why="Judge it on rows from elsewhere before you rely on it: unskew evaluate RUN --on OTHER")
         return [*used, check]
     if tone in (BAD, DOUBT) and kind != "multi-label":
-        train = f"unskew train {source} --method advised --out robust"
-        return [
-            Todo(
-                why="Train without the shortcut; it tries first, and trains plainly if nothing supports a remedy", command=train
-            ),
-            audit,
-        ]
+        why = "Train without the shortcut; it tries first, and trains plainly if nothing supports a remedy"
+        remedy = Todo(why=why, command=f"unskew train {source} --method advised --out robust")
+        return [*used, remedy] if used else [remedy, audit]
     return [Todo(why="See which labels and groups differ most, below.")]
