@@ -4,7 +4,7 @@ SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(SCRIPTS)
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test pages-test test-timm check wheel-test bench fuzz kills results docs clean
+.PHONY: install demo test pages-test test-timm check wheel-test bench fuzz kills results docs pictures clean
 
 # Versions are the tested ones: constraints.txt. torch is installed first, so that a CPU build given by name is taken.
 $(STAMP): pyproject.toml constraints.txt
@@ -76,6 +76,11 @@ results: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m docs.generate
+
+# Screenshots in docs, and the audit of photographs: minutes of work, and a download of 44 MB the first time.
+pictures: $(STAMP)
+	@tests/install_chromium.sh
+	$(BIN)/python -m docs.pictures
 
 clean:
 	rm -rf $(VENV) .venv-wheel .venv-timm .pages-test dist demo-out

@@ -86,9 +86,9 @@ def _numbers(audit: dict[str, Any]) -> list[Number]:
                 Number(value=percent(leak["dataset"]), label=f"of {column['name']} guessed from the labels", note=note)
             )
     if trial:
-        before, after = (percent(trial["independent"][when], 0) for when in ("before", "after"))
+        before, after = (100 * trial["independent"][when] for when in ("before", "after"))
         label = "right without the shortcut's help, in a trial"
-        numbers.append(Number(value=f"{before} → {after}", label=label, note="plain training → balanced against it"))
+        numbers.append(Number(value=f"{before:.0f} → {after:.0f} %", label=label, note="plain training → balanced against it"))
     told = sum(f["verdict"] in TONES for f in found)
     if found:
         numbers.append(Number(value=f"{told} of {len(found)}", label="probes tell the class and perhaps should not"))
