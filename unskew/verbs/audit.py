@@ -247,12 +247,12 @@ def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEs
         places = (data.y[index] == c).nonzero().flatten()
         order = places[e.gain[places].argsort(descending=True)]
         most, least = index[order[:GALLERY]], index[order[-GALLERY:].flip(0)]
-        pictures = {"most": thumbnails(data.inputs, most), "least": thumbnails(data.inputs, least)}
-        rows = {
-            "most_rows": _shown(data, index, e, order[:GALLERY]),
-            "least_rows": _shown(data, index, e, order[-GALLERY:].flip(0)),
-        }
-        shown.append(ClassGallery(name=data.classes[c], **pictures, **rows))
+        shown.append(
+            ClassGallery(
+                name=data.classes[c], most=thumbnails(data.inputs, most), least=thumbnails(data.inputs, least),
+                most_rows=_shown(data, index, e, order[:GALLERY]), least_rows=_shown(data, index, e, order[-GALLERY:].flip(0)),
+            )
+        )  # fmt: skip
     return Gallery(name=one.name, phrase=one.phrase, classes=shown)
 
 
