@@ -24,7 +24,7 @@ def run(name, kind, *, seconds=10.0, gallery=None, **figures):
     }
     metrics = {
         **known,
-        "intervals": dict.fromkeys(known, [0.1, 0.9]),
+        "intervals": {key: [0.1, 0.9] for key in known},
         "rows": dict.fromkeys(known, 100),
         "verdict": {"kind": kind},
     }

@@ -85,10 +85,11 @@ def _numbers(audit: dict[str, Any]) -> list[Number]:
             numbers.append(
                 Number(value=percent(leak["dataset"]), label=f"of {column['name']} guessed from the labels", note=note)
             )
-    if trial:
-        before, after = (100 * trial["independent"][when] for when in ("before", "after"))
+    tried = [trial["independent"][when] for when in ("before", "after")] if trial else []
+    if tried and all(share is not None and share == share for share in tried):
+        value = " → ".join(f"{100 * share:.0f}" for share in tried)
         label = "right without the shortcut's help, in a trial"
-        numbers.append(Number(value=f"{before:.0f} → {after:.0f} %", label=label, note="plain training → balanced against it"))
+        numbers.append(Number(value=f"{value} %", label=label, note="plain training → balanced against it"))
     told = sum(f["verdict"] in TONES for f in found)
     if found:
         numbers.append(Number(value=f"{told} of {len(found)}", label="probes tell the class and perhaps should not"))
