@@ -251,7 +251,7 @@ def _loader(method: Method, data: DataSet, cfg: RunConfig, weights: Weights | No
         if not data.bias_names:
             raise UserError("train.sampler=balanced needs a bias column; name one with --bias")
         chance = group_weights(data.group[rows])
-    sampler = Sampler(rows, min(cfg.train.batch, len(rows)), cfg.seed, chance)
+    sampler = Sampler(rows, min(cfg.train.batch, len(rows)), cfg.seed, chance, data.blocks)
     return Loader(
         data, sampler, method.sees, on_loss, engine.device,
         torch.float64 if cfg.train.precision == "64-true" else torch.float32,
