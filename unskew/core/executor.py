@@ -5,7 +5,6 @@ A job has an id and the ids of the jobs it needs; the caller says how to start o
 
 import io
 import os
-import socket
 import subprocess
 import tarfile
 import time
@@ -15,8 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from unskew.core.errors import UserError
+from unskew.core.cluster import check_address, check_nodes, check_ray, ray_cluster, ray_cores
+from unskew.core.rows import Resources, current, map_rows, on_cluster, running
 
+__all__ = [
+    "Job", "Resources", "Watch", "check_address", "check_nodes", "check_ray", "cores", "current", "map_rows", "on_cluster", "packed",
+    "ray_cluster", "ray_cores", "run_on_ray", "run_processes", "running", "unpacked",
+]  # fmt: skip
 TRIES = 2  # attempts at a job that fails in a process
 RAY_RETRIES = 4  # retries of a job whose node is lost
 
@@ -136,53 +140,6 @@ def run_on_ray(
                 collect(job, result)
                 watch.finished(job.id)
     return failed
-
-
-@contextmanager
-def ray_cluster(address: str) -> Iterator[None]:
-    """A connection to the cluster at the address, or to a local one; an existing connection is reused."""
-    import ray
-
-    started_here = not ray.is_initialized()
-    if started_here:
-        try:
-            ray.init(address=address or None, log_to_driver=False, configure_logging=False)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise UserError(f"--address {address}: cannot reach a Ray cluster ({str(error).strip().splitlines()[0]})") from None
-    try:
-        yield
-    finally:
-        if started_here:
-            ray.shutdown()
-
-
-def ray_cores(address: str) -> int:
-    """Cores of the cluster."""
-    import ray
-
-    with ray_cluster(address):
-        return int(ray.cluster_resources().get("CPU", 1))
-
-
-def check_ray(address: str) -> None:
-    """Reject a request for Ray before writing anything, if Ray is not installed or nothing answers at the address."""
-    try:
-        import ray
-    except ImportError:
-        raise UserError("--executor ray needs Ray: pip install 'unskew[ray]'") from None
-    if not ray.is_initialized():
-        check_address(address)
-
-
-def check_address(address: str) -> None:
-    """Raise if nothing answers at the address; Ray itself would wait for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not port.isdigit():  # empty, or "auto"
-        return
-    try:
-        socket.create_connection((host, int(port)), timeout=10).close()
-    except OSError as error:
-        raise UserError(f"--address {address}: no Ray cluster answers there ({error.strerror or error})") from None
 
 
 def packed(folder: Path) -> bytes:

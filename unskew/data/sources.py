@@ -25,6 +25,7 @@ from unskew.data.readers.hugging_face import from_saved, is_saved
 from unskew.data.readers.listed import data_set
 from unskew.data.readers.table import from_table
 from unskew.data.readers.torch import from_torch
+from unskew.data.readers.vectors import from_vectors, is_vectors
 from unskew.data.reading import DataConfig
 from unskew.data.sets._contract import load as load_set
 from unskew.records import Table
@@ -142,7 +143,7 @@ def at_most(data: DataSet, most: int, seed: int) -> DataSet:
 
 def only_kept(data: DataSet, path: str) -> DataSet:
     """Move training rows of weight 0 in a table to a separate split, `dropped`, which nothing trains on."""
-    table = Table.read(Path(path))
+    table = Table.read(Path(path), ("index", "weight"))
     if table.made_by.get("fingerprint") is not None and not data.is_source(table.made_by["fingerprint"]):
         raise UserError(f"data.keep={path} was made from another source, or this one has changed since")
     gone = table.index[table.column("weight") <= 0]
@@ -188,6 +189,8 @@ def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
             return from_saved(path, cfg), cfg
         if (path / "data.npz").is_file():  # what `unskew data` writes
             return from_arrays_file(path / "data.npz", cfg), cfg
+        if is_vectors(path):
+            return from_vectors(path, cfg), cfg
         with refusing(f"{text} cannot be read"):
             return from_folder(path, cfg), cfg
     if path.is_file():
