@@ -115,10 +115,8 @@ def compute_many(
         return rows, {one.name: others[one.name] if one in rest else data.inputs.matrix.only(rows) for one in specs}
     if len(rows) <= FEW:
         return compute(data, specs, rows, workers=workers, batch=batch)  # type: ignore[return-value]
-    widths, first = {}, torch.zeros(0)
-    for first, blocks in _chunks(data, specs, rows[:CHUNK], workers, batch):
-        widths = {name: block.shape[1] for name, block in blocks.items()}
-    if not len(first) or 4 * len(rows) * sum(widths.values()) <= HELD:
+    first, blocks = next(_chunks(data, specs, rows[:CHUNK], workers, batch))
+    if not len(first) or 4 * len(rows) * sum(block.shape[1] for block in blocks.values()) <= HELD:
         return compute(data, specs, rows, workers=workers, batch=batch)  # type: ignore[return-value]
     folder = cache() / "features" / data.fingerprint
     spills = {one.name: Spill(folder) for one in specs if one.kind.gather is None}
@@ -147,7 +145,9 @@ def _but(specs: list[Spec], name: str) -> list[Spec]:
     return [one for one in specs if one.name != name]
 
 
-def _chunks(data: DataSet, specs: list[Spec], rows: Tensor, workers: int, batch: int) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+def _chunks(
+    data: DataSet, specs: list[Spec], rows: Tensor, workers: int, batch: int
+) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
     """(ids, features by name) chunk by chunk, from the cache or computed now and put there."""
     for one in specs:
         why = one.missing(data)

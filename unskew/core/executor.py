@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from unskew.core.cluster import check_address, check_nodes, check_ray, ray_cluster, ray_cores
+from unskew.core.cluster import check_address, check_nodes, check_ray, ray_amount, ray_cluster, ray_cores
 from unskew.core.rows import Resources, current, map_rows, on_cluster, running
 
 __all__ = [
     "Job", "Resources", "Watch", "check_address", "check_nodes", "check_ray", "cores", "current", "map_rows", "on_cluster", "packed",
-    "ray_cluster", "ray_cores", "run_on_ray", "run_processes", "running", "unpacked",
+    "ray_amount", "ray_cluster", "ray_cores", "run_processes", "run_tasks", "running", "unpacked",
 ]  # fmt: skip
 TRIES = 2  # attempts at a job that fails in a process
 RAY_RETRIES = 4  # retries of a job whose node is lost
@@ -104,21 +104,24 @@ def _lifeline() -> Iterator[int]:
         os.close(writing)
 
 
-def run_on_ray(
+def run_tasks(
     waves: Sequence[Sequence[Job]],
     *,
-    address: str,
+    resources: Resources,
     work: Callable[..., Any],
     arguments: Callable[[Job], tuple[Any, ...] | None],
     collect: Callable[[Job, Any], None],
     watch: Watch,
 ) -> list[str]:
-    """Run every job on one core of some node, wave after wave. `arguments` returns None for a job whose needs have failed."""
+    """Run every job on one core, and the GPUs asked for, of some node of a cluster, wave after wave; Ray repeats those of a lost node.
+
+    `arguments` returns None for a job whose needs have failed.
+    """
     import ray
 
     failed: list[str] = []
-    with ray_cluster(address):
-        run = ray.remote(num_cpus=1, max_retries=RAY_RETRIES)(work)
+    with ray_cluster(resources.address):
+        run = ray.remote(num_cpus=1, num_gpus=resources.gpus, max_retries=RAY_RETRIES)(work)
         for wave in waves:
             waiting = {}
             for job in wave:

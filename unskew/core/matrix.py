@@ -121,24 +121,23 @@ class Spill:
         name = folder / f"spilled-{next(_NUMBER)}"
         sweep(name)  # what killed processes left
         self.path, self.rows, self.width = part_path(name), 0, 0
-        self._file = open(self.path, "wb")
+        self.path.unlink(missing_ok=True)
 
     def add(self, block: Tensor) -> None:
         if not len(block):
             return
         self.width = block.shape[1]
         self.rows += len(block)
-        _append(self._file, block, self.width)
+        with open(self.path, "ab") as file:
+            _append(file, block, self.width)
 
     def matrix(self) -> Matrix:
-        self._file.close()
         whole = Matrix(((self.path, self.width),), self.rows, holders=(_Holder(),))
         weakref.finalize(whole.holders[0], _remove, str(self.path))
         return whole
 
     def drop(self) -> None:
         """Give up: the pass failed."""
-        self._file.close()
         self.path.unlink(missing_ok=True)
 
 

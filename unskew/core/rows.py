@@ -19,7 +19,6 @@ from unskew.core.cluster import check_nodes, check_ray, ray_amount, ray_cluster
 from unskew.core.errors import UserError
 
 T = TypeVar("T")
-RETRIES = -1  # of a part whose node is lost: without end, as long as there are nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,9 @@ def on_cluster() -> bool:
 
 
 @contextmanager
-def running(executor: Literal["local", "ray"] = "local", address: str = "", workers: int = 0, gpus: float = 0.0) -> Iterator[None]:
+def running(
+    executor: Literal["local", "ray"] = "local", address: str = "", workers: int = 0, gpus: float = 0.0
+) -> Iterator[None]:
     """Inside, passes over the data run there: `with running("ray", "10.0.0.1:6379"): unskew.audit("photos/")`.
 
     Nothing is computed or written if no cluster answers, or if one of its nodes lacks the package.
@@ -163,12 +164,10 @@ def _on_ray(work: Callable[[Tensor], T], parts: Sequence[Tensor], asked: Resourc
         reference = ray.put(cloudpickle.dumps(work, protocol=5))
         rows = [{"part": k, "rows": part.numpy()} for k, part in enumerate(parts)]
         given = _planned(ray.data.from_items(rows, override_num_blocks=len(rows)), reference, asked)
-        following = 0
-        for row in given.iter_rows():
+        for following, row in enumerate(given.iter_rows()):
             if row["refused"]:
                 raise UserError(row["refused"])
             assert row["part"] == following  # preserve_order
-            following += 1
             yield cast(T, pickle.loads(row["result"]))
 
 
@@ -190,6 +189,6 @@ def _planned(data: Any, reference: Any, asked: Resources) -> Any:
             compute=ActorPoolStrategy(min_size=1, max_size=most),
         )  # fmt: skip
     return data.map_batches(
-        _one, batch_size=None, fn_kwargs={"key": key, "reference": [reference]}, num_cpus=1, max_retries=RETRIES,
+        _one, batch_size=None, fn_kwargs={"key": key, "reference": [reference]}, num_cpus=1,
         compute=TaskPoolStrategy(asked.workers or None),
     )  # fmt: skip

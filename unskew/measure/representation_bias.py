@@ -14,11 +14,12 @@ B           .bias               0: the representation reveals nothing; 1: it det
 
 Every row is evaluated by an estimator that was not fitted on it (cross-fitting), so B can be slightly below 0 if there is nothing
 to read. The largest B over the weight decays is reported. The interval is a bootstrap over rows within classes (above 100,000
-rows, the normal interval that it tends to, which takes sums alone); its upper end is raised by what an estimator fitted on finitely many rows misses,
-half the gap between held-out and fitted risk. The baseline
-repeats the measurement with permuted labels, which keeps the class shares, so that an imbalanced set without bias is not mistaken
-for a biased one. Above 200,000 rows the estimators are fitted on a sample of so many, class by class, and every row is judged in a
-second pass, so that memory does not grow with the rows; the note of the estimate says so. The gain of a row, log P(y|z) - log p_y, is what the representation reveals about it; B is its mean over H.
+rows, the normal interval that it tends to, which takes sums alone); its upper end is raised by what an estimator fitted on finitely
+many rows misses, half the gap between held-out and fitted risk. The baseline repeats the measurement with permuted labels, which
+keeps the class shares, so that an imbalanced set without bias is not mistaken for a biased one. Above 200,000 rows the estimators are
+fitted on a sample of so many, class by class, and every row is judged in a second pass, so that memory does not grow with the
+rows; the note of the estimate says so. The gain of a row, log P(y|z) - log p_y, is what the representation reveals about it; B is
+its mean over H.
 
 Source: Li and Vasconcelos, "REPAIR: removing representation bias by dataset resampling", CVPR 2019, equations 2 to 4 and section
 4.2 (largest over the weight decays 1e-1 to 1e-5).

@@ -61,6 +61,10 @@ class Work(Protocol):
         """(ids, held-out logits) of a simple model: (n, C), or (n, L, 2) for several labels per row."""
         ...
 
+    def opinion(self, run: str, method: str) -> tuple[Tensor, Tensor]:
+        """(ids, the class that that network says) of the rows."""
+        ...
+
     def logits(self, run: str, method: str) -> tuple[Tensor, Tensor]:
         """(ids, logits of that network) of the rows."""
         ...

@@ -214,6 +214,11 @@ class Players:
         self.theta = ((2 * drawn - 1) * bound).to(self.like)
         self.speed = torch.zeros_like(self.theta)
 
+    def read(self, rows: Tensor) -> Tensor:
+        """What the estimator sees of these rows: their features before a column of ones."""
+        z = self.z[rows]
+        return torch.cat([z, z.new_ones(len(z), 1)], 1)
+
     def weights(self) -> Tensor:
         raise NotImplementedError
 
@@ -226,8 +231,7 @@ class Players:
         order = torch.randperm(len(self.y), generator=generator)
         total = self.like.new_zeros(())
         for rows in torch.split(order, TOGETHER * batch):  # fetched together, so that a file is opened for many batches
-            z = self.z[rows]
-            z, y, place = torch.cat([z, z.new_ones(len(z), 1)], 1), self.y[rows], self.place[rows]
+            z, y, place = self.read(rows), self.y[rows], self.place[rows]
             for part in slices(len(y), batch):
                 total += self.step(z[part], y[part], place[part])
         return float(total) * batch / len(self.y)

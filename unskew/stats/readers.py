@@ -57,8 +57,8 @@ def held_out_opinion(features: Rows, y: Tensor, classes: int, decay: float, seed
     Above 200,000 rows it is fitted on so many of them, drawn class by class (stats.streamed).
     """
     if not isinstance(features, Matrix) and len(features) <= streamed.FITTED:
-        x = with_constant(features.reshape(len(features), -1))
-        return held_out_logits(x, y, classes, (decay,), weight=class_balanced(y), seed=seed)[0].argmax(1)
+        held = with_constant(features.reshape(len(features), -1))
+        return held_out_logits(held, y, classes, (decay,), weight=class_balanced(y), seed=seed)[0].argmax(1)
     x = streamed.Standard(features, streamed.moments(features))
     picked, weight = streamed.sample_of(y, class_balanced(y), 10 * FOLDS, seed)
     fold = spread_folds(y[picked], FOLDS, seed)

@@ -21,7 +21,7 @@ from unskew.records import Run
 from unskew.representations import _contract as representations
 from unskew.training.finished import trained_method
 from unskew.training.frozen import is_frozen, with_features
-from unskew.training.predict import predict
+from unskew.training.predict import most_likely, predict
 from unskew.training.reference import reference
 from unskew.training.run import train_once
 
@@ -84,6 +84,9 @@ class Workbench:
         one = Spec("layer", kind, kind.config(run=self.used))  # not as text: a path may hold a comma
         index, blocks = compute_many(self.data, [one], self.rows, workers=self.workers)
         return index, blocks["layer"]
+
+    def opinion(self, run: str, method: str) -> tuple[Tensor, Tensor]:
+        return predict(self._trained(run, method), self.data, self.rows, workers=self.workers, summary=most_likely)
 
     def logits(self, run: str, method: str) -> tuple[Tensor, Tensor]:
         return predict(self._trained(run, method), self.data, self.rows, workers=self.workers)

@@ -95,7 +95,9 @@ def _stored(parts: Sequence[Path], names: Sequence[str]) -> tuple[Matrix, str]:
                         raise UserError(f"{part}: vectors of {block.shape[1]} numbers after others of {width}")
                     wrong = ~np.isfinite(block).all(1)
                     if wrong.any():
-                        raise UserError(f"{part}: NaN, infinity or nothing in {int(wrong.sum())} rows, first in {int(wrong.argmax())}")
+                        raise UserError(
+                            f"{part}: NaN, infinity or nothing in {int(wrong.sum())} rows, first in {int(wrong.argmax())}"
+                        )
                     digest.update(block.data)
                     add(torch.from_numpy(block))
                     rows += len(block)
@@ -115,4 +117,6 @@ def _blocks(part: Path, names: Sequence[str], length: int) -> Iterator[np.ndarra
         sizes = series.arr.len() if isinstance(series.dtype, pl.Array) else series.list.len()
         if series.null_count() or sizes.n_unique() != 1:
             raise UserError(f"{part}: column {names[0]!r} holds vectors of different lengths, or none in some row")
-        yield np.array(series.explode().cast(pl.Float32).to_numpy()).reshape(len(series), -1)  # a copy: polars' own is not writable
+        yield np.array(series.explode().cast(pl.Float32).to_numpy()).reshape(
+            len(series), -1
+        )  # a copy: polars' own is not writable
