@@ -100,8 +100,8 @@ def test_a_lost_node_costs_only_its_parts(tmp_path, cluster, monkeypatch):
         assert len(processes) >= 2
         assert len(first) < 2 * len(PARTS)  # not all parts were computed twice
         # What a worker refuses is refused here, in the same words.
-        with pytest.raises(UserError, match="^ids begin at 0$"):
+        with pytest.raises(UserError, match=r"^ids begin at 0$"):
             list(map_rows(Squares(log), [torch.tensor([-1])]))
         monkeypatch.setattr(connection, "PACKAGE", "no_such_package")
-        with pytest.raises(UserError, match="does not have unskew; install unskew .* on every node"):
+        with pytest.raises(UserError, match=r"does not have unskew; install unskew .* on every node"):
             check_nodes(cluster.address)

@@ -100,14 +100,14 @@ class Scaled:
         return Scaled(only(self.features, rows), self.moments)
 
 
-def sample_of(y: Tensor, weight: Tensor, least: int, seed: int, most: int = FITTED) -> tuple[Tensor, Tensor]:
+def sample_of(y: Tensor, weight: Tensor, least: int, seed: int, most: int = 0) -> tuple[Tensor, Tensor]:
     """(positions, weights) of a stratified sample, in order: every class has the share of the weight that it has in all rows.
 
     >>> picked, weight = sample_of(torch.tensor([0] * 900 + [1] * 100), torch.full((1000,), 1e-3), 50, 0, most=100)
     >>> len(picked), round(float(weight[-50:].sum()), 6)
     (140, 0.1)
     """
-    picked = stratified(y, most, seed=seed, least=least)
+    picked = stratified(y, most or FITTED, seed=seed, least=least)
     size = int(y.max()) + 1
     whole = torch.zeros(size, dtype=torch.float64).index_add_(0, y, weight.double())
     there = torch.zeros(size, dtype=torch.float64).index_add_(0, y[picked], weight[picked].double())
