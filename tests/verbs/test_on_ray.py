@@ -14,7 +14,7 @@ from unskew.core import cluster as connection
 from unskew.core.checkpoint import read
 from unskew.core.errors import UserError
 from unskew.core.executor import running
-from unskew.verbs.train_ray import train_on_ray
+from unskew.verbs.train_ray import _work, train_on_ray
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -86,11 +86,20 @@ def test_a_training_that_loses_a_worker_ends_with_the_same_weights(tmp_path, clu
     assert first.keys() == second.keys()
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["cut", "whole"]  # nothing of Ray's is left
-    with pytest.raises(UserError, match="unknown source 'nosuch"):
-        train_on_ray("nosuch:rows=3", out=tmp_path / "bad", **asked)
     with pytest.raises(UserError, match="--workers 9: needs 9 CPUs, and the cluster has 2"):
         train_on_ray(SOURCE, out=tmp_path / "bad", workers=9, address=cluster.address)
     assert not (tmp_path / "bad").exists()
+
+
+def test_a_request_that_is_wrong_is_not_tried_again(tmp_path, monkeypatch):
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    asked = {"given": {"source": "nosuch:rows=3", "out": tmp_path / "run"}, "place": str(tmp_path)}
+    with pytest.raises(UserError, match="unknown source 'nosuch"):
+        _work(asked)
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID")
+    _work(asked)  # a worker that is started after it ends at once
+    assert "unknown source" in (tmp_path / "refused.txt").read_text()
+    assert not (tmp_path / "run").exists()
 
 
 def _training_workers():

@@ -1,6 +1,7 @@
 """Where work runs: in processes on this machine, or on a Ray cluster. No other code knows.
 
-A job has an id and the ids of the jobs it needs; the caller says how to start one, how to tell that it is done, and who watches.
+A pass over the data is `map_rows` (core/rows.py), and `running` says where; whole runs are `run_processes` and `run_tasks`. A job has an id
+and the ids of the jobs it needs; the caller says how to start one, how to tell that it is done, and who watches.
 """
 
 import io

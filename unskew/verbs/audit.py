@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from unskew.core import progress
 from unskew.core.errors import UserError
+from unskew.core.executor import map_rows
 from unskew.core.failures import refusing
 from unskew.core.files import nothing_left, plain, read_json, write_json, write_text
 from unskew.core.matrix import Rows, only
@@ -248,12 +250,14 @@ def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEs
     one, e = estimates[0]  # in the order of the findings
     if len(data.shape) != 3 or data.multi_label:
         return Gallery(name=one.name, reason="inputs are not images" if len(data.shape) != 3 else "rows have several labels")
-    shown = []
+    rows, names = [], []
     for c in torch.unique(data.y[index]).tolist()[:CLASSES_SHOWN]:
         places = (data.y[index] == c).nonzero().flatten()
         order = places[e.gain[places].argsort(descending=True)]
-        most, least = index[order[:GALLERY]], index[order[-GALLERY:].flip(0)]
-        shown.append(ClassGallery(name=data.classes[c], most=thumbnails(data.inputs, most), least=thumbnails(data.inputs, least)))
+        rows += [index[order[:GALLERY]], index[order[-GALLERY:].flip(0)]]
+        names.append(data.classes[c])
+    pictures = list(map_rows(partial(thumbnails, data.inputs), rows))
+    shown = [ClassGallery(name=n, most=m, least=s) for n, m, s in zip(names, pictures[::2], pictures[1::2], strict=True)]
     return Gallery(name=one.name, phrase=one.phrase, classes=shown)
 
 

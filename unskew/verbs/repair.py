@@ -29,8 +29,9 @@ from unskew.data.export import check_folder, write_csv, write_images
 from unskew.data.sources import as_words, load
 from unskew.features import spec
 from unskew.measure.representation_bias import FOLDS, bias_of_labels
-from unskew.pages.repair import RepairPage, composition, gallery, truth, verdict
+from unskew.pages.repair import RepairPage, gallery, truth, verdict
 from unskew.parts.guards import Harm, change, harms
+from unskew.parts.shares import composition
 from unskew.records import Measured, Reading, Repaired, Table
 from unskew.repairs import _contract as repairs
 from unskew.repairs._contract import Outcome, Repair
@@ -38,6 +39,7 @@ from unskew.stats.independence import effective_rows
 from unskew.stats.readers import held_out_opinion
 from unskew.verbs.workbench import Workbench
 
+MOST_TOLD = 2_000_000  # rows whose charts are divided by what is true of them
 ENDINGS = {"parquet": ".parquet", "csv": ".csv", "folder": ""}
 
 
@@ -158,7 +160,8 @@ class _Place:
             stale.unlink(missing_ok=True)
 
     def _files(self, result: Repaired, data: DataSet, outcome: Outcome, path: Path) -> None:
-        write_text(path.with_suffix(".html"), RepairPage(result, gallery(data, outcome), outcome, truth(data, outcome)).render())
+        known = truth(data, outcome) if len(outcome.index) <= MOST_TOLD else None  # a word for every row
+        write_text(path.with_suffix(".html"), RepairPage(result, gallery(data, outcome), outcome, known).render())
         write_json(path.with_suffix(".json"), result.json())
         result.table.save(path)
 
@@ -297,7 +300,7 @@ def _result(
     place: _Place,
 ) -> Repaired:
     data = work.data
-    groups, kept = composition(data, outcome), int((outcome.weight > 0).sum())
+    groups, kept = composition(data, outcome.index, outcome.weight), int((outcome.weight > 0).sum())
     frame = _frame(data, every, outcome)
     result = Repaired(
         verdict=verdict(kept, len(every), measured[0], groups),

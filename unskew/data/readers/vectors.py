@@ -38,7 +38,9 @@ def parts_of(folder: Path) -> list[Path]:
 def is_vectors(folder: Path) -> bool:
     """Whether the first Parquet file of a folder has a column of vectors, or numbered columns."""
     parts = parts_of(folder)
-    if not parts:
+    if not parts or any(
+        p.is_dir() and not p.name.startswith(".") for p in folder.iterdir()
+    ):  # class folders, with a table beside
         return False
     with refusing(f"{parts[0]} cannot be read as a Parquet table"):
         return bool(_vector_columns(pl.read_parquet_schema(parts[0])))
