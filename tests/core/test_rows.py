@@ -99,6 +99,9 @@ def test_a_lost_node_costs_only_its_parts(tmp_path, cluster, monkeypatch):
         assert set(first) == set(range(0, 30, 3))
         assert len(processes) >= 2
         assert len(first) < 2 * len(PARTS)  # not all parts were computed twice
+        cluster.add_node(num_cpus=1, num_gpus=1)  # as far as Ray is concerned
+        with_gpu = Resources("ray", cluster.address, gpus=1)
+        assert [int(s.sum()) for _, s in map_rows(Squares(log), PARTS[:3], with_gpu)] == [0 + 1 + 4, 9 + 16 + 25, 36 + 49 + 64]
         # What a worker refuses is refused here, in the same words.
         with pytest.raises(UserError, match=r"^ids begin at 0$"):
             list(map_rows(Squares(log), [torch.tensor([-1])]))
