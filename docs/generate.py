@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from docs import field_test, import_graph, speed
+from docs import field_test, import_graph, scale, speed
 from unskew.cli import app
 from unskew.core import reference, registry
 
@@ -64,6 +64,7 @@ def pages() -> dict[str, str]:
         "floors.svg": import_graph.picture(),
         "results/field-test.md": field_test.page(),
         "results/speed.md": speed.page(),
+        **scale.pages(),
     }
 
 

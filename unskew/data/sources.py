@@ -30,6 +30,7 @@ from unskew.data.readers.shards import COMPRESSED, from_shards, shards_in
 from unskew.data.readers.stores import plain_path, protocol_of
 from unskew.data.readers.table import PATH_NAMES, from_table
 from unskew.data.readers.torch import from_torch
+from unskew.data.readers.vectors import from_vectors, is_vectors
 from unskew.data.reading import DataConfig
 from unskew.data.sets._contract import load as load_set
 from unskew.records import Table
@@ -147,7 +148,7 @@ def at_most(data: DataSet, most: int, seed: int) -> DataSet:
 
 def only_kept(data: DataSet, path: str) -> DataSet:
     """Move training rows of weight 0 in a table to a separate split, `dropped`, which nothing trains on."""
-    table = Table.read(Path(path))
+    table = Table.read(Path(path), ("index", "weight"))
     if table.made_by.get("fingerprint") is not None and not data.is_source(table.made_by["fingerprint"]):
         raise UserError(f"data.keep={path} was made from another source, or this one has changed since")
     gone = table.index[table.column("weight") <= 0]
@@ -205,6 +206,8 @@ def _from_folder(path: Path, text: str, cfg: DataConfig) -> DataSet:
         return from_saved(path, cfg)
     if (path / "data.npz").is_file():  # what `unskew data` writes
         return from_arrays_file(path / "data.npz", cfg)
+    if is_vectors(path):
+        return from_vectors(path, cfg)
     with refusing(f"{text} cannot be read"):
         shards = [] if any((path / name).is_file() for name in METADATA) else shards_in(path)
         return from_shards(path, shards, cfg) if shards else from_folder(path, cfg)
