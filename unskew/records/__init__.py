@@ -1,6 +1,7 @@
 """The records that pass between stages, and one typed result per verb. Frozen, validated on construction, almost no behaviour."""
 
 from unskew.records.audit import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Duplicates, Finding, Gallery, LeftOut, Step
+from unskew.records.auto import Auto, Finalist, Trained, Tried
 from unskew.records.batch import Batch, Facts, Update
 from unskew.records.bench import BenchReport, Row
 from unskew.records.dependency import Dependency
@@ -17,6 +18,7 @@ __all__ = [
     "HALF_SUM",
     "SMALL_GROUP",
     "Audit",
+    "Auto",
     "Batch",
     "BenchReport",
     "BiasRates",
@@ -36,6 +38,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Facts",
+    "Finalist",
     "Finding",
     "Gallery",
     "Gap",
@@ -52,6 +55,8 @@ __all__ = [
     "Step",
     "Table",
     "TrainGroups",
+    "Trained",
+    "Tried",
     "Update",
     "Verdict",
 ]

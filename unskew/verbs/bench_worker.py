@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -244,7 +245,8 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-if __name__ == "__main__":
+def as_worker(main: Callable[[Path], None]) -> None:
+    """Do what the request file in the first word asks. The last line of the log is the reason if it fails."""
     if stat.S_ISFIFO(os.fstat(0).st_mode):  # not when started by hand
         threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -254,7 +256,11 @@ if __name__ == "__main__":
         if isinstance(error, SystemExit):
             raise
         if not isinstance(error, UserError):
-            traceback.print_exception(error, file=sys.stderr)  # into the log of the run, whose last line is the reason
+            traceback.print_exception(error, file=sys.stderr)
         status, line = failures.describe(error)
         print(f"unskew: {line}", file=sys.stderr)
         raise SystemExit(status) from None
+
+
+if __name__ == "__main__":
+    as_worker(main)
