@@ -10,6 +10,7 @@ from unskew.records.groups import AVERAGES, HALF_SUM, SMALL_GROUP, Cell, Estimat
 from unskew.records.rates import BiasRates, Bin, Calibration, ClassRates, Gap
 from unskew.records.repair import BiasShares, Composition, Measured, Reading, Repaired
 from unskew.records.run import Run
+from unskew.records.sample import Shown
 from unskew.records.slices import Collect, Doubt, Slice, Slices
 from unskew.records.table import Table
 
@@ -50,6 +51,7 @@ __all__ = [
     "Repaired",
     "Row",
     "Run",
+    "Shown",
     "Slice",
     "Slices",
     "Step",

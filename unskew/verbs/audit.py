@@ -32,7 +32,7 @@ from unskew.parts.answers import expected, remember
 from unskew.parts.findings import describe, grouped, ordered, overlaps, questions, verdict
 from unskew.parts.probing import read
 from unskew.parts.trial import Trial
-from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Gallery, LeftOut, Step, Table
+from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Gallery, LeftOut, Shown, Step, Table
 from unskew.stats.splits import PARTS
 from unskew.training.reference import advice, quick_trial
 from unskew.verbs.around import leaks_of, position_of
@@ -131,7 +131,7 @@ def audit(
         )
         with nothing_left(out):
             result.scores.save(out / "scores.parquet")
-            write_text(out / "audit.html", render_audit(result))
+            write_text(out / "audit.html", render_audit(result, data))
             write_json(out / "audit.json", result.json())  # last: its presence marks the audit as complete
     return result
 
@@ -247,8 +247,21 @@ def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEs
         places = (data.y[index] == c).nonzero().flatten()
         order = places[e.gain[places].argsort(descending=True)]
         most, least = index[order[:GALLERY]], index[order[-GALLERY:].flip(0)]
-        shown.append(ClassGallery(name=data.classes[c], most=thumbnails(data.inputs, most), least=thumbnails(data.inputs, least)))
+        pictures = {"most": thumbnails(data.inputs, most), "least": thumbnails(data.inputs, least)}
+        rows = {
+            "most_rows": _shown(data, index, e, order[:GALLERY]),
+            "least_rows": _shown(data, index, e, order[-GALLERY:].flip(0)),
+        }
+        shown.append(ClassGallery(name=data.classes[c], **pictures, **rows))
     return Gallery(name=one.name, phrase=one.phrase, classes=shown)
+
+
+def _shown(data: DataSet, index: Tensor, e: BiasEstimate, places: Tensor) -> list[Shown]:
+    """The audited rows at these places, with their scores."""
+    rows = index[places].tolist()
+    paths = [data.paths[i] if data.paths else "" for i in rows]
+    scored = zip(rows, paths, (-e.gain[places]).tolist(), strict=True)
+    return [Shown(index=i, path=path, score=score) for i, path, score in scored]
 
 
 def _trial(data: DataSet, index: Tensor, seed: int, workers: int) -> Trial | None:
