@@ -7,9 +7,11 @@ from typing import Any
 
 from unskew.core.durations import time_in_words
 from unskew.core.version import VERSION
-from unskew.pages.html import environment, style
+from unskew.pages.charts import NOTHING, Drawing, draw
+from unskew.pages.first import DOUBT, GOOD, First, Number, Todo, in_two, sorted_changes
+from unskew.pages.html import page
 from unskew.pages.verdict import percent
-from unskew.records import Auto
+from unskew.records import Auto, Finalist
 
 TEST = ("class_balanced", "worst_group", "aligned", "conflicting")  # averages of the test rows that are shown
 RULES = {
@@ -21,30 +23,84 @@ RULES = {
 
 def render_auto(result: Auto) -> str:
     """The page."""
-    shares = sorted({r.share for t in result.tried for r in t.rungs})
-    return environment().get_template("auto.html").render(
+    return page(
+        "auto.html",
+        kind="auto",
+        name=result.source,
+        about=f"{time_in_words(result.seconds)} of {time_in_words(result.budget)} spent · seed {result.seed}",
+        first=first_of(result),
+        footer=f"unskew {VERSION} · every figure here is in auto.json",
         auto=result,
-        style=style(),
-        version=VERSION,
-        shares=shares,
+        shares=sorted({r.share for t in result.tried for r in t.rungs}),
         at=lambda tried, share: next((r for r in tried.rungs if r.share == share), None),
-        share_words=lambda share: f"{100 * share:g} % of the steps",
         time=time_in_words,
         rule=RULES[result.rule],
-        averages=[name for name in TEST if any(name in f.test for f in result.finalists)],
+        averages=[n for n in TEST if any(n in f.test and not math.isnan(f.test[n].value) for f in result.finalists)],
         known=any(r.known is not None for t in result.tried for r in t.rungs),
         beside=lambda path: os.path.relpath(path, result.page.parent),
-        next=next_commands(result),
+    )
+
+
+def first_of(result: Auto) -> First:
+    """The first screen: what is recommended, what it gains and loses, and what to do with it."""
+    sentence, more = in_two(result.verdict)
+    erm, last = result.finalists[0], result.finalists[-1]
+    chosen = next(f for f in result.finalists if f.name == result.recommended)
+    cut = f"The budget cut something: {'; '.join(result.cut)}." if result.cut else "The budget cut nothing."
+    numbers = []
+    if result.gain is not None:
+        note = f"{last.name}; erm {_or_dash(erm.score)}"
+        numbers.append(Number(value=_or_dash(last.score), label="worst group, validation rows", note=note))
+        gain, error = (100 * v for v in result.gain)
+        label = "points of class-balanced accuracy where the shortcut tells nothing"
+        numbers.append(Number(value=f"{gain:+.1f}", label=label, note=f"standard error {error:.1f}"))
+    numbers.append(Number(value=time_in_words(result.seconds), label="spent", note=f"of {time_in_words(result.budget)}"))
+    gained, lost = sorted_changes(_changes(erm, last)) if last is not erm else ([], [])
+    tone = DOUBT if result.gate["open"] and chosen is erm else GOOD
+    todo = [Todo(why=why, command=command) for why, command in next_commands(result)]
+    return First(
+        tone=tone, sentence=sentence, more=[*more, cut], numbers=numbers, chart=chart(result), todo=todo, gained=gained, lost=lost
     )  # fmt: skip
+
+
+def _changes(erm: Finalist, last: Finalist) -> dict[str, tuple[float | None, float | None]]:
+    """Every figure of the two models, as before and after."""
+    pairs: dict[str, tuple[float | None, float | None]] = {
+        "worst group of class x opinion, validation rows": (erm.score, last.score),
+        "class-balanced accuracy where the opinion tells nothing, validation rows": (erm.balanced, last.balanced),
+        "class-balanced accuracy of validation rows as they are": (erm.class_balanced, last.class_balanced),
+    }
+    known = {f"{n.replace('_', ' ')}, test rows": (erm.test[n].value, last.test[n].value) for n in TEST if n in erm.test}
+    return pairs | known
+
+
+def chart(result: Auto) -> Drawing:
+    """The score of every candidate in its last rung, beside its cost."""
+    import altair as alt
+
+    rows = [
+        {"candidate": f"{t.name}, {time_in_words(t.seconds)}", "score": t.rungs[-1].score, "fate": t.fate, "seconds": t.seconds}
+        for t in result.tried
+        if t.rungs
+    ]
+    if not rows:
+        return NOTHING
+    base = alt.Chart(alt.Data(values=rows), width=420).encode(
+        y=alt.Y("candidate:N", sort=[r["candidate"] for r in rows], title=None, axis=alt.Axis(labelLimit=220)),
+        x=alt.X("score:Q", title="score", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
+        color=alt.Color("fate:N", legend=None, scale=alt.Scale(domain=["winner", "dropped"], range=["#3f978a", "#9aa5ad"])),
+    )
+    drawn = base.mark_bar(height=14).properties(padding={"left": 40, "right": 10, "top": 5, "bottom": 5})
+    return draw(drawn, rows, "candidates", "score of every candidate in its last rung; dark: the winner")
 
 
 def next_commands(result: Auto) -> list[tuple[str, str]]:
     """(why, command) to go on with."""
-    runs = " ".join(shlex.quote(os.path.relpath(f.run)) for f in result.finalists)
-    folder = shlex.quote(os.path.relpath(result.page.parent))
+    runs = " ".join(shlex.quote(str(f.run)) for f in result.finalists)
+    audit = shlex.quote(str(result.audit.parent))
     return [
-        ("everything about the models on one page", f"unskew report {runs} --audit {folder}/audit --out report.html"),
-        ("what the recommended model relies on", f"unskew evaluate {shlex.quote(os.path.relpath(result.run))} --reliance"),
+        ("Judge the models and see everything about them on one page", f"unskew report {runs} --audit {audit} --out report.html"),
+        ("See what the recommended model relies on", f"unskew evaluate {shlex.quote(str(result.run))} --reliance"),
     ]
 
 

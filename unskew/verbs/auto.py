@@ -326,4 +326,5 @@ class _Search:
             why = results[job.id].get("refused") or results[job.id].get("failed")
             if why:
                 raise UserError(f"the final training of {job.method} fails: {shlex.quote(job.place)}: {why}")
-        return [judged(job, results[job.id], self.data, rows, on) for job in jobs]
+        place = self.out / "models"
+        return [judged(job.method, place / job.method, results[job.id], self.data, rows, on) for job in jobs]

@@ -23,7 +23,6 @@ from unskew.training.candidates import Candidate
 from unskew.training.judge import judge
 from unskew.training.pseudo import groups_for, groups_of, opinions
 from unskew.training.selection import GUESSED, Rule, score
-from unskew.verbs.auto_worker import Work
 
 CHOICE = 0.25  # of the training rows, held out for the choice
 KNOWN: Rule = "val-worst-group"
@@ -173,11 +172,11 @@ class Judged:
     said: Tensor
 
 
-def judged(job: Work, result: Mapping[str, Any], data: DataSet, rows: Mapping[str, Tensor], on: Rows | None) -> Judged:
+def judged(name: str, run: Path, result: Mapping[str, Any], data: DataSet, rows: Mapping[str, Tensor], on: Rows | None) -> Judged:
     """A finalist's figures on the validation rows, and on the test rows."""
     if data.multi_label:  # unskew evaluate has the figures
         blank = Finalist(
-            name=job.method, run=Path(job.place), seconds=result["seconds"], rows=0, score=math.nan, balanced=math.nan,
+            name=name, run=run, seconds=result["seconds"], rows=0, score=math.nan, balanced=math.nan,
             class_balanced=math.nan, known=None,
         )  # fmt: skip
         return Judged(blank, torch.zeros(0, dtype=torch.long))
@@ -191,7 +190,7 @@ def judged(job: Work, result: Mapping[str, Any], data: DataSet, rows: Mapping[st
         of_test = judge(_as_logits(said[there], len(data.classes)), data, there)
         test = {name: getattr(of_test, name) for name in AVERAGES}
     record = Finalist(
-        name=job.method, run=Path(job.place), seconds=result["seconds"], rows=len(val), score=by_rule, balanced=balanced,
+        name=name, run=run, seconds=result["seconds"], rows=len(val), score=by_rule, balanced=balanced,
         class_balanced=of_val.class_balanced.value, known=known, test=test,
     )  # fmt: skip
     return Judged(record, said)
