@@ -20,6 +20,7 @@ class Trained:
     balanced: float  # class-balanced accuracy where the opinion tells nothing
     known: float | None  # accuracy of the worst (class, bias) group; None without a bias column. Not used for the choice
     seconds: float
+    training: float  # seconds of them that grow with the steps
     steps: int
 
 

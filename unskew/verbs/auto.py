@@ -11,6 +11,7 @@ The folder: `audit`, `choice.parquet` (which rows were held out), `runs` and `re
 winner), `state.json` (the clock, and what the budget decided), `auto.json`, `auto.html`.
 """
 
+import dataclasses
 import shlex
 import shutil
 import time
@@ -25,7 +26,7 @@ from unskew.core.engine import check_device
 from unskew.core.errors import UserError
 from unskew.core.failures import refusing
 from unskew.core.files import nothing_left, plain, read_json, replacing, write_json, write_text
-from unskew.core.settings import Settings
+from unskew.core.settings import Settings, without
 from unskew.core.workplace import alone, check_place, claim, identity
 from unskew.data.dataset import DataSet
 from unskew.data.sources import load, remembering
@@ -35,7 +36,7 @@ from unskew.records import Auto, Tried
 from unskew.stats.halving import SHARES, makespan, ranked, survivors, that_fit
 from unskew.training.candidates import Candidate, candidates, shortened
 from unskew.training.selection import check
-from unskew.training.settings import check_training
+from unskew.training.settings import check_training, run_config
 from unskew.verbs.audit import audit
 from unskew.verbs.auto_judge import Held, Judged, Rows, held_out, judged, missing_labels, seen_by, verdict
 from unskew.verbs.auto_worker import Where, Work, do
@@ -75,9 +76,10 @@ def auto(
         passed = None if isinstance(source, (str, Path)) else source
         side_by_side = 1 if passed is not None else workers or (places.cores() if check_device(device).type == "cpu" else 1)
         where = Where(out, executor, address, side_by_side, passed)
+        decides = without(dataclasses.asdict(run_config(given, model_name=model, seed=seed)), ("method", "method_name"))
+        decides["data"] = without(decides["data"], ("workers", "memory", "mode"))
         asked = identity(
-            fingerprint=data.fingerprint, bias=data.bias_digest, rule=rule, expect=sorted(expect), model=model, seed=seed,
-            settings=given.dotted(),
+            fingerprint=data.fingerprint, bias=data.bias_digest, rule=rule, expect=sorted(expect), config=decides
         )  # fmt: skip
         done = _finished(out, asked, limit)
         if done is not None:
@@ -184,6 +186,7 @@ class _Search:
         self.out.mkdir(parents=True, exist_ok=True)
         self.clock = _Clock(self.out / "state.json", asked, limit)
         self.clock.save()
+        self.workers = where.side_by_side
         self.held: Held | None = None
 
     def run(self, expect: Sequence[str]) -> Auto:
@@ -224,11 +227,11 @@ class _Search:
         order, by_name = [c.name for c in fit], {c.name: c for c in fit}
         held.take(by_name[ERM], 0, self._rung([by_name[ERM]], 0)[ERM])
         self._check_budget(held)
-        admitted = self._admitted(fit, held)
+        admitted = self._first_rung(fit, held)
         standing = [by_name[name] for name in admitted]
         for k in range(len(SHARES)):
-            results = self._rung(standing, k)
-            for one in standing:
+            results = self._rung(standing, k) if k else {}  # the first rung is done
+            for one in standing if k else []:
                 held.take(one, k, results[one.name])
             standing = [one for one in standing if held.stands(one.name)]
             best = ranked({one.name: held.standing(one.name) for one in standing}, order)
@@ -281,30 +284,43 @@ class _Search:
         """Refuse to go on if the budget does not even cover plain training."""
         if "refused" in held.results[ERM] or "failed" in held.results[ERM]:
             raise UserError(f"plain training fails: {held.why(ERM)}")
-        need = held.full_cost(ERM)
-        if need > self.clock.left and "first" not in self.clock.decided:
+        need = held.cost(ERM)
+        if need > self.clock.left and not self.clock.decided:
             least = time_in_words(1.2 * (self.clock.spent + need))
             raise UserError(
                 f"--budget {time_in_words(self.clock.limit)} is too short: {time_in_words(self.clock.spent)} are spent and plain training "
                 f"needs about {time_in_words(need)} more; give at least {least}, or lower train.steps"
             )
 
-    def _admitted(self, fit: Sequence[Candidate], held: Held) -> list[str]:
-        """Those of the candidates whose first rung fits the budget, by what they usually cost beside erm."""
-        first, full = held.results[ERM]["seconds"], held.full_cost(ERM)
-        others = [c for c in fit if c.name != ERM]
-        dearest = max((c.cost for c in others), default=1.0)
-        reserve = makespan([full, full * dearest], self.where.side_by_side)
-        fits = that_fit([first * c.cost for c in others], reserve, self.clock.left, self.where.side_by_side)
-        gone = [c.name for c in others[fits:]]
-        cut = f"not tried for lack of time: {', '.join(gone)}" if gone else ""
-        return self.clock.decide("first", [ERM, *(c.name for c in others[:fits])], cut)
+    def _first_rung(self, fit: Sequence[Candidate], held: Held) -> list[str]:
+        """Train the candidates whose first rung fits the budget, as many at a time as there are workers; their names, erm first."""
+        waiting, admitted, number = [c for c in fit if c.name != ERM], [ERM], 0
+        while waiting:
+            wave, waiting, number = waiting[: self.workers], waiting[self.workers :], number + 1
+            begun: list[Candidate] = []
+            for one in wave:  # one that is too dear does not stand in the way of the next
+                begun += [one] if self._fits([*begun, one], held) else []
+            names = self.clock.decide(f"wave {number}", [c.name for c in begun])
+            begun = [c for c in wave if c.name in names]
+            results = self._rung(begun, 0)
+            for one in begun:
+                held.take(one, 0, results[one.name])
+            admitted += names
+        gone = [c.name for c in fit if c.name not in admitted]
+        return self.clock.decide("first", admitted, f"not tried for lack of time: {', '.join(gone)}" if gone else "")
+
+    def _fits(self, begun: Sequence[Candidate], held: Held) -> bool:
+        """Whether the first rung of these leaves time for the last trainings, whoever wins."""
+        full = [*(held.cost(name) for name in held.rungs), *(held.guess(one, 1.0, ERM) for one in begun)]
+        first = makespan([held.guess(one, SHARES[0], ERM) for one in begun], self.workers)
+        return first + makespan([held.cost(ERM), max(full)], self.workers) <= self.clock.left
 
     def _next(self, best: Sequence[str], k: int, held: Held, n: int) -> list[str]:
         """The candidates of the next rung: half as many, or fewer if the budget asks for it."""
         wanted = list(best[: survivors(n, k)])
-        reserve = makespan([held.full_cost(ERM), max(held.full_cost(name) for name in wanted)], self.where.side_by_side)
-        fits = that_fit([held.full_cost(name) * SHARES[k] for name in wanted], reserve, self.clock.left, self.where.side_by_side)
+        reserve = makespan([held.cost(ERM), max(held.cost(name) for name in wanted)], self.workers)
+        again = [0.0 if held.rungs[name][-1].share == 1 else held.cost(name, SHARES[k]) for name in wanted]
+        fits = that_fit(again, reserve, self.clock.left, self.workers)
         kept = wanted if fits == len(wanted) else wanted[: max(1, fits)]
         if len(kept) == 1 and len(wanted) > 1:
             cut = f"rung {k + 1} was left out for lack of time: the choice is that of rung {k}"

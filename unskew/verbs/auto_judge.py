@@ -103,7 +103,7 @@ class Held:
             by_rule, balanced, known = self.judging.figures(by_id(result, len(self.data)))
             trained = Trained(
                 share=1.0 if one.solved else SHARES[rung], score=by_rule, balanced=balanced, known=known,
-                seconds=result["seconds"], steps=result["steps"],
+                seconds=result["seconds"], training=result["training"], steps=result["steps"],
             )  # fmt: skip
             self.rungs.setdefault(one.name, []).append(trained)
 
@@ -117,10 +117,16 @@ class Held:
         last = self.rungs[name][-1]
         return last.score, last.balanced
 
-    def full_cost(self, name: str) -> float:
-        """Seconds of a full training, by the last rung; what does not grow with the steps is counted as if it did."""
+    def cost(self, name: str, share: float = 1.0) -> float:
+        """Seconds of a training of this length, by the last rung: reading data and the like do not grow with the steps."""
         last = self.rungs[name][-1]
-        return last.seconds / last.share
+        return last.seconds - last.training + last.training * share / last.share
+
+    def guess(self, one: Candidate, share: float, beside: str) -> float:
+        """Seconds of a candidate that has not been trained yet, by those of another and what it usually costs beside that."""
+        known = self.rungs[beside][-1]
+        fixed = min(r.seconds - r.training for rungs in self.rungs.values() for r in rungs)  # what is cached is not read again
+        return fixed + one.cost * known.training * share / known.share
 
     def judge_rows(self) -> Rows:
         """The validation rows of the source, which no choice has seen."""

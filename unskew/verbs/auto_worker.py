@@ -82,12 +82,14 @@ def work(job: Work, source: Any = None) -> dict[str, Any]:
             raise
         except UserError as error:
             return {"id": job.id, "refused": str(error), "seconds": time.perf_counter() - started}
+    # An interrupted run knows the time of its trainings, but not of what was between them.
     outcomes = [Run(p.parent).outcome for p in place.parent.glob(f"{place.name}*/done.json")]
     said = logits.argmax(1) if data.y.ndim == 1 else index[:0]
+    training = sum(o["seconds"] for o in outcomes)
     return {
         "id": job.id,
-        # An interrupted run knows the time of its trainings, but not of what was between them.
-        "seconds": max(time.perf_counter() - started, sum(o["seconds"] for o in outcomes)),
+        "seconds": max(time.perf_counter() - started, training),
+        "training": training,
         "steps": sum(o["steps"] for o in outcomes),
         "index": index.tolist(),
         "said": said.tolist(),
@@ -127,7 +129,11 @@ def read_result(out: Path, name: str) -> dict[str, Any] | None:
         found = read_json(path, "the result of a job")
     except UserError:
         return None
-    return found if isinstance(found.get("seconds"), float | int) and ("refused" in found or "said" in found) else None
+    return (
+        found
+        if isinstance(found.get("seconds"), float | int) and ("refused" in found or {"said", "training"} <= set(found))
+        else None
+    )
 
 
 class _Watch:

@@ -43,6 +43,9 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
     if task["method"] == "dependency":
         outcome: Dependency | Run = _dependency(task["source"], settings, asked)
         folder, parts = place, list(place.glob("*/done.json"))
+    elif task["method"] == "auto":
+        outcome = _auto(task["source"], settings, asked)
+        folder, parts = outcome.path, [*place.glob("models/*/done.json"), *place.glob("runs/*/*/done.json")]
     elif task.get("judge"):
         outcome = Run(Path(settings["judge"]))
         folder, parts = outcome.path, [outcome.path / "done.json"]
@@ -106,6 +109,14 @@ def _dependency(source: str, settings: dict[str, str], asked: dict[str, Any]) ->
 
     rates = config.numbers(settings.pop("rates", "0.25,0.5,0.75"), "rates")
     return dependency(source, phi=settings.pop("phi"), rates=rates, settings=settings, **asked)
+
+
+def _auto(source: str, settings: dict[str, str], asked: dict[str, Any]) -> Run:
+    """The recommended model."""
+    from unskew.verbs.auto import auto
+
+    given: dict[str, Any] = {key: settings.pop(key) for key in ("budget", "rule") if key in settings}
+    return Run(auto(source, settings=settings, workers=1, **given, **asked).run)
 
 
 def _commit() -> str:
