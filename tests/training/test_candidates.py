@@ -55,7 +55,7 @@ def test_a_network_that_was_asked_for_leaves_no_last_layer():
 
 
 def test_several_labels_leave_what_can_have_them():
-    assert [c.name for c in candidates(data(6, labels=2), [])[0]] == ["erm", "independence"]
+    assert [c.name for c in candidates(data(6, labels=2), [])[0]] == ["erm", "last_layer", "independence"]
 
 
 def test_a_share_of_the_training():

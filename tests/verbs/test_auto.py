@@ -260,6 +260,16 @@ def test_rubbish_in_the_folder_is_refused_in_one_line(unskew, source, tmp_path):
     assert "damaged" in said
 
 
+def test_several_labels_leave_plain_training(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, (300, 2))
+    found = package.auto(
+        (rng.standard_normal((300, 3)).astype(np.float32), y), out=tmp_path / "auto", settings={"train.steps": 5}
+    )
+    assert (found.recommended, found.gate["open"], found.finalists[0].test) == ("erm", False, {})
+    assert "needs inputs, one class per row" in found.verdict
+
+
 def test_data_from_python_is_tried_in_this_process(tmp_path):
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2

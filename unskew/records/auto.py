@@ -78,6 +78,7 @@ class Auto:
     page: Path
     audit: Path  # its page
     test_bias: tuple[str, ...] = ()  # bias columns that the test figures know
+    commit: str = ""  # of the checkout that the package ran from
 
     def json(self) -> dict[str, Any]:
         """The content of auto.json, and what the command prints with --json."""

@@ -38,8 +38,9 @@ from unskew.training.candidates import Candidate, candidates, shortened
 from unskew.training.selection import check
 from unskew.training.settings import check_training, run_config
 from unskew.verbs.audit import audit
-from unskew.verbs.auto_judge import Held, Judged, Rows, held_out, judged, missing_labels, seen_by, verdict
+from unskew.verbs.auto_judge import KNOWN, Held, Judged, Rows, held_out, judged, missing_labels, seen_by, verdict
 from unskew.verbs.auto_worker import Where, Work, do
+from unskew.verbs.bench_worker import commit
 
 OWN = ("auto", "audit", "state.json", "choice.parquet", "runs", "results", "models", "jobs", "lock")
 RULES = ("val-pseudo-groups", "val-worst-slice", "val-worst-group")
@@ -70,7 +71,7 @@ def auto(
     check_place(out, "the result of auto", OWN)
     with remembering():
         data = load(source, **given["data"])
-        check(rule, data)  # type: ignore[arg-type]
+        _check_data(rule, data)
         if executor == "ray":
             _check_ray(source, address)
         passed = None if isinstance(source, (str, Path)) else source
@@ -109,6 +110,15 @@ def _check_words(rule: str, executor: str, workers: int) -> None:
         raise UserError(f"--executor {executor}: must be local or ray")
     if workers < 0:
         raise UserError(f"--workers {workers}: must be at least 1, or 0 for one per core")
+
+
+def _check_data(rule: str, data: DataSet) -> None:
+    if not data.has("val"):
+        raise UserError(
+            f"auto needs validation rows, and {data.name} has none; set data.holdout=0.1, or name a split column with --split"
+        )
+    if rule == KNOWN:
+        check(KNOWN, data)
 
 
 def _check_ray(source: Any, address: str) -> None:
@@ -206,7 +216,7 @@ class _Search:
             finalists=[f.record for f in finalists], gain=gain, missing_labels=missing_labels(tried, winner.name),
             cut=self.clock.cut, budget=self.clock.limit, seconds=self.clock.spent, rows=self._rows(), source=self._named(),
             seed=self.seed, command=self.command, identity=self.asked, page=self.out / "auto.html",
-            audit=self.out / "audit" / "audit.html", test_bias=self.data.bias_names,
+            audit=self.out / "audit" / "audit.html", test_bias=self.data.bias_names, commit=commit(),
         )  # fmt: skip
         with nothing_left(self.out / "auto.html"):
             write_text(self.out / "auto.html", render_auto(result))

@@ -64,7 +64,7 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
     record |= {
         "resumed": resumed,
         "unskew": VERSION,
-        "commit": _commit(),
+        "commit": commit(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "versions": Run(parts[0].parent).config["versions"],
     }
@@ -119,7 +119,7 @@ def _auto(source: str, settings: dict[str, str], asked: dict[str, Any]) -> Run:
     return Run(auto(source, settings=settings, workers=1, **given, **asked).run)
 
 
-def _commit() -> str:
+def commit() -> str:
     """The commit of the checkout that the package runs from; empty if the package is installed."""
 
     def git(*words: str) -> str | None:
