@@ -18,7 +18,7 @@ from unskew.records import Auto, Table
 from unskew.verbs import auto as verb
 
 SHORT = {"train.steps": 60}
-TIMES = ("seconds", "run", "command", "audit", "budget")
+TIMES = ("seconds", "training", "run", "command", "audit", "budget")
 
 
 def without_times(found):
@@ -258,6 +258,20 @@ def test_rubbish_in_the_folder_is_refused_in_one_line(unskew, source, tmp_path):
     said = unskew("auto", source, "--out", damaged, expect=2).stderr
     assert len(said.strip().splitlines()) == 1
     assert "damaged" in said
+
+
+def test_a_row_of_a_suite_is_judged_by_the_model_that_is_recommended(tmp_path):
+    source = planted_vectors(tmp_path / "rows.npz", aligned=0.5, columns=False)
+    (tmp_path / "own.toml").write_text(
+        f'title = "Own"\ncolumns = {{ plain = "" }}\n[scale.smoke]\nseeds = 1\nsettings = {{ train = {{ steps = 20 }} }}\n'
+        f'[data.rows]\nsource = "{source}"\n[method.erm]\n[method.auto]\nsettings = {{ budget = "10min" }}\n'
+    )
+    found = package.bench(str(tmp_path / "own.toml"), out=tmp_path / "bench", workers=1).json()
+    assert found["failed"] == []
+    figures = {row["method"]: row["mean"] for row in found["table"]}
+    assert figures["auto"] == figures["erm"]  # the gate is closed
+    result = json.loads((tmp_path / "bench" / "results" / "rows-s0-auto.json").read_text())
+    assert result["run"].endswith("models/erm")
 
 
 def test_several_labels_leave_plain_training(tmp_path):
