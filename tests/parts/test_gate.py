@@ -34,7 +34,8 @@ def tried(supports=False, named=()):
         ([finding("color", "shortcut", 0.2)], tried(), True, ("color",)),
         ([finding("color", "shortcut", 0.5)], tried(), False, ()),  # above chance, which is a third
         ([finding("column:name=site", "shortcut")], tried(), False, ()),  # cannot be part of the picture, but who follows it?
-        ([finding("color", "shortcut", 0.6)], tried(named=["color"]), True, ("color",)),
+        ([finding("color", "shortcut", 0.6)], tried(supports=True, named=["color"]), True, ("color",)),
+        ([finding("color", "shortcut", 0.6)], tried(named=["color"]), False, ()),  # it may help, but that is not certain
         ([finding("color", "question", 0.2)], tried(named=["color"]), False, ()),
         ([finding("color", "readable", 0.2)], tried(supports=True, named=["texture"]), True, ("texture",)),
         ([finding("border", "shortcut", 0.1, same_as="color"), finding("color", "shortcut", 0.1)], tried(), True, ("color",)),
