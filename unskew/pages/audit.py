@@ -86,9 +86,9 @@ def _numbers(audit: dict[str, Any]) -> list[Number]:
                 Number(value=percent(leak["dataset"]), label=f"of {column['name']} guessed from the labels", note=note)
             )
     if trial:
-        before, after = (percent(trial["independent"][when]) for when in ("before", "after"))
+        before, after = (100 * trial["independent"][when] for when in ("before", "after"))
         label = "right without the shortcut's help, in a trial"
-        numbers.append(Number(value=f"{before} → {after}", label=label, note="plain training → balanced against it"))
+        numbers.append(Number(value=f"{before:.0f} → {after:.0f} %", label=label, note="plain training → balanced against it"))
     told = sum(f["verdict"] in TONES for f in found)
     if found:
         numbers.append(Number(value=f"{told} of {len(found)}", label="probes tell the class and perhaps should not"))
@@ -97,8 +97,9 @@ def _numbers(audit: dict[str, Any]) -> list[Number]:
 
 def _todo(audit: dict[str, Any], told: bool) -> list[Todo]:
     steps = [Todo(why=f"{step['why'][:1].upper()}{step['why'][1:]}", command=step["command"]) for step in audit["next"]]
+    answer = Todo(why="Answer whether it should tell the class: see “Shortcut or signal?” below.")
     if audit["questions"]:
-        steps.insert(0, Todo(why="Answer whether it should tell the class: see “Shortcut or signal?” below."))
+        steps.insert(0 if audit["representations"][0]["verdict"] == "question" else len(steps), answer)
     elif not told and steps:
         steps.insert(0, Todo(why="Nothing has to be repaired."))
     return steps

@@ -62,7 +62,7 @@ def in_two(text: str) -> tuple[str, list[str]]:
     >>> in_two("Shortcut or signal? Colour tells it: 80.5 % of the label. Only you can say. Two more below.")
     ('Shortcut or signal? Colour tells it: 80.5 % of the label.', ['Only you can say. Two more below.'])
     """
-    head, *rest = re.split(r"(?<=\.)\s+(?=[A-Z])", text, maxsplit=1)
+    head, *rest = re.split(r"(?<=\.)\s+(?=[A-Z0-9])", text, maxsplit=1)
     return head, rest
 
 

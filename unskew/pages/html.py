@@ -42,6 +42,7 @@ def environment() -> Environment:
         "area": _area,
         "tile": tile,
         "figure": _figure,
+        "tight": lambda text: str(text).replace(" %", "\u00a0%"),
     }
     return templates
 

@@ -20,11 +20,13 @@
       const box = make('select'); for (const [value, text] of options) box.append(make('option', { value, textContent: text }));
       box.addEventListener('change', () => change(box.value)); tools.append(make('label', {}, label, box));
     };
+    const more = make('button', { type: 'button', textContent: 'Show all' }); let most = 24;
     const update = () => {
-      let shown = 0;
-      for (const card of cards) { card.hidden = Object.entries(chosen).some(([k, v]) => v && card.dataset[k] !== v); shown += !card.hidden; }
-      count.textContent = `${shown} of ${cards.length} pictures`;
+      let fit = 0;
+      for (const card of all('.card', gallery)) { card.hidden = Object.entries(chosen).some(([k, v]) => v && card.dataset[k] !== v) || ++fit > most; }
+      more.hidden = fit <= most; count.textContent = `${Math.min(fit, most)} of ${cards.length} pictures`;
     };
+    more.addEventListener('click', () => { most = Infinity; update(); });
     for (const [key, label] of Object.entries(facets)) {
       const values = [...new Set(cards.map(c => c.dataset[key] || ''))].filter(Boolean);
       if (values.length > 1) select(label, [['', 'all'], ...values.map(v => [v, v])], v => { chosen[key] = v; update(); });
@@ -36,18 +38,19 @@
       const rule = { '': (a, b) => place(a) - place(b), name: (a, b) => a.dataset.name.localeCompare(b.dataset.name, undefined, { numeric: true }),
         high: (a, b) => score(b) - score(a), low: (a, b) => score(a) - score(b) }[order];
       for (const card of [...cards].sort(rule)) card.parentNode.append(card);
+      update();
     });
-    tools.append(count); gallery.prepend(tools); update();
+    tools.append(count); gallery.prepend(tools); gallery.append(more); update();
   }
 
   // A picture, large, with all that is known of it. Escape closes, arrows go on.
   const large = document.getElementById('large');
   if (large) {
-    const img = large.querySelector('img'), facts = large.querySelector('dl'), title = large.querySelector('.bar p'), map = large.querySelector('.where-it-looks');
+    const picture = large.querySelector('.picture'), facts = large.querySelector('dl'), title = large.querySelector('.bar p'), map = large.querySelector('.where-it-looks');
     let group = [], at = 0, looking = false;
     const show = () => {
       const card = group[at], pictures = all('.look img', card), seen = pictures[1] && looking ? pictures[1] : pictures[0];
-      img.src = seen.src; img.alt = pictures[0].alt; img.className = pictures[0].className.replace('map', '');
+      picture.replaceChildren(seen ? make('img', { src: seen.src, alt: pictures[0].alt, className: pictures[0].className }) : 'This row cannot be shown.');
       title.textContent = `${card.dataset.name} (${at + 1} of ${group.length})`;
       map.hidden = !pictures[1]; map.setAttribute('aria-pressed', looking);
       facts.replaceChildren(...all('[data-fact]', card).flatMap(f => [make('dt', { textContent: f.dataset.fact }), make('dd', { textContent: f.dataset.value || f.textContent })]));

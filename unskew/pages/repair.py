@@ -7,7 +7,6 @@ import torch
 
 from unskew.core.files import plain
 from unskew.data.dataset import DataSet
-from unskew.pages import verdict as verdicts
 from unskew.pages.charts import INK, NOTHING, Drawing, draw
 from unskew.pages.first import BAD, DOUBT, GOOD, INFO, First, Number, Side, Todo, change, in_two, spread
 from unskew.pages.html import page
@@ -104,7 +103,7 @@ def first_of(repair: dict[str, Any], samples: list[Sample], drawn: Drawing) -> F
     for measured in repair["representations"][:1]:
         before, after = measured["before"]["bias"], measured["after"]["bias"]
         if before is not None and after is not None:
-            shares = " → ".join(verdicts.percent(max(v, 0.0)) for v in (before, after))
+            shares = " → ".join(f"{100 * max(v, 0.0):.0f}" for v in (before, after)) + " %"
             numbers.append(Number(value=shares, label=f"of the label can be read from {measured['name']}", note="before → after"))
     numbers.append(Number(value=f"{repair['kept']}", label="rows kept", note=f"of {repair['rows']}"))
     if repair["effective"] is not None:

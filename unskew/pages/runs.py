@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
 
 from unskew.core.version import VERSION
@@ -11,14 +12,18 @@ from unskew.pages.collect import OF_SETS, judged, leakage_notes
 from unskew.pages.first import BAD, DOUBT, GOOD, MOST, TONES, First, Number, Side, Todo, in_two, sorted_changes, spread
 from unskew.pages.html import MEANING, page
 from unskew.pages.reliance import used_plane, used_points
+from unskew.pages.samples import BUDGET, enlarged, shown_rows, slice_samples
 from unskew.pages.verdict import percent
 from unskew.records import AVERAGES, Evaluation
 
 Run = dict[str, Any]  # as collect.collect gives it
 WHERE = {
-    "aligned": "right where the shortcut holds",
-    "conflicting": "right where it misleads",
+    "conflicting": "right where the shortcut misleads",
+    "aligned": "right where it holds",
     "worst_group": "right in the worst group",
+    "plain": "right over all rows",
+    "class_balanced": "right, mean over classes",
+    "group_mean": "right, mean over groups",
 }
 JUDGED_BY = ("conflicting", "worst_group", "f1_macro", "class_balanced", "plain")  # the first that all runs have
 
@@ -42,16 +47,18 @@ def render_predictions(found: Evaluation) -> str:
     """The page of an evaluation of predictions."""
     data = found.data
     run = {
-        "name": found.run,
+        "name": PurePath(found.run).name,
         **judged(found),
         "data": {"name": found.on, "source": data.source, "multi_label": data.multi_label},
         "selection": dict(found.selection),
     }
+    sliced = run["metrics"].get("slices")
+    pictures = enlarged(data, shown_rows({"slices": sliced}), BUDGET // 2)
     footer = f"unskew {VERSION} · every figure here is in metrics.json, every row's slice in scores.parquet"
     return _page(
-        [run], "evaluate", found.run, f"{len(found.rows)} predicted rows of {found.on}", footer, audit=None, repairs=[],
+        [run], "evaluate", PurePath(found.run).name, f"{len(found.rows)} predicted rows of {found.on}", footer, audit=None, repairs=[],
         shortcuts=charts.NOTHING, plane=charts.plane(charts.plane_points([run])), gain=charts.NOTHING, used_plane=charts.NOTHING,
-        loss=charts.NOTHING, accuracy=charts.NOTHING,
+        loss=charts.NOTHING, accuracy=charts.NOTHING, **slice_samples(sliced, pictures),
     )  # fmt: skip
 
 
@@ -146,15 +153,9 @@ def _interval(run: Run, figure: str) -> str:
 
 def _numbers(run: Run) -> list[Number]:
     """Three figures of one run: by group where there is a bias, else by class; with several labels, F1 and amplification."""
-    named = {
-        **WHERE,
-        "plain": "right over all rows",
-        "class_balanced": "right, mean over classes",
-        "group_mean": "right, mean over groups",
-    }
     shown = [
         Number(value=percent(value), label=words, note=_interval(run, key))
-        for key, words in named.items()
+        for key, words in WHERE.items()
         if (value := _value(run, key)) is not None
     ]
     leak, f1 = run["metrics"].get("leakage"), _value(run, "f1_macro")
@@ -162,20 +163,20 @@ def _numbers(run: Run) -> list[Number]:
     if leak and leak.get("amplification") is not None:
         low, high = (100 * v for v in leak["intervals"]["amplification"])
         note = f"95 % interval {low:.1f} to {high:.1f}"
-        first.append(Number(value=f"{100 * leak['amplification']:+.1f} points", label="amplification of the bias", note=note))
+        first.append(Number(value=f"{100 * leak['amplification']:+.1f}", label="points of amplification of the bias", note=note))
     if f1 is not None:
         first.append(Number(value=percent(f1), label="F1, mean over labels"))
     return [*first, *shown] if f1 is not None else shown
 
 
 def _numbers_of_two(base: Run, best: Run) -> list[Number]:
-    """Gained, lost, and the worst group, of the best run against the first."""
+    """What the best run gains over the first, figure by figure: by group first, else over all rows."""
     numbers = []
-    for key in ("conflicting", "aligned", "worst_group"):
+    for key, words in WHERE.items():
         before, after = _value(base, key), _value(best, key)
         if before is not None and after is not None:
             note = f"{base['name']} {percent(before)}, {best['name']} {percent(after)}"
-            numbers.append(Number(value=f"{100 * (after - before):+.1f} points", label=WHERE[key], note=note))
+            numbers.append(Number(value=f"{100 * (after - before):+.1f}", label=f"points {words}", note=note))
     return numbers
 
 
@@ -217,11 +218,7 @@ def _todo(base: Run, best: Run) -> list[Todo]:
         check = Todo(why="Judge it on rows from elsewhere before you rely on it: unskew evaluate RUN --on OTHER")
         return [*used, check]
     if tone in (BAD, DOUBT) and kind != "multi-label":
-        train = f"unskew train {source} --method advised --out robust"
-        return [
-            Todo(
-                why="Train without the shortcut; it tries first, and trains plainly if nothing supports a remedy", command=train
-            ),
-            audit,
-        ]
+        why = "Train without the shortcut; it tries first, and trains plainly if nothing supports a remedy"
+        remedy = Todo(why=why, command=f"unskew train {source} --method advised --out robust")
+        return [*used, remedy] if used else [remedy, audit]
     return [Todo(why="See which labels and groups differ most, below.")]
