@@ -44,9 +44,9 @@ def test_methods_fit_the_kind_of_data(shape, named, more, missing):
 
 
 def test_settings_come_from_what_was_named():
-    settings = {c.name: dict(c.settings) for c in candidates(data(3, 28, 28), ["texture", "color"])[0]}
+    settings = {c.name: dict(c.settings) for c in candidates(data(3, 28, 28), ["exif:field=make", "texture", "color"])[0]}
     assert settings["neutralise"] == {"what": "low_pass"}
-    assert settings["repair"] == {"phi": "texture"}
+    assert settings["repair"] == {"phi": "exif:field=make"}
     assert {c.name: dict(c.settings) for c in candidates(data(6), [])[0]}["pgd"] == {"augment": "none"}
 
 

@@ -34,20 +34,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What decides whether a method fits: the data, what the audit named first, and the network that was asked for."""
+    """What decides whether a method fits: the data, what the audit named, and the network that was asked for."""
 
     data: DataSet
-    named: str
+    named: Sequence[str]
     model: str
-
-    @property
-    def kind(self) -> str:
-        return self.named.partition(":")[0]
 
 
 def candidates(data: DataSet, named: Sequence[str], model: str = "") -> tuple[list[Candidate], dict[str, str]]:
     """The candidates in order, erm first, and why other methods do not fit."""
-    asked = Question(data, named[0] if named else "", model)
+    asked = Question(data, named, model)
     fit, left = [], {}
     for name, make in _MAKERS.items():
         try:
@@ -80,18 +76,19 @@ def _last_layer(asked: Question) -> Candidate:
 
 
 def _neutralise(asked: Question) -> Candidate:
-    if asked.kind not in REMOVES:
-        raise UserError(
-            f"no change of the inputs removes {asked.named}" if asked.named else "the audit named nothing to neutralise"
-        )
+    kinds = [name.partition(":")[0] for name in asked.named]
+    kind = next((kind for kind in kinds if kind in REMOVES), "")
+    if not kind:
+        gone = f"no change of the inputs removes {' or '.join(asked.named)}"
+        raise UserError(gone if kinds else "the audit named nothing to neutralise")
     frozen = asked.model in LINEAR and linear_default(asked.data)
-    return Candidate(name="neutralise", settings={"what": REMOVES[asked.kind]}, cost=8.0 if frozen else 1.5)
+    return Candidate(name="neutralise", settings={"what": REMOVES[kind]}, cost=8.0 if frozen else 1.5)
 
 
 def _repair(asked: Question) -> Candidate:
     if not asked.named:
         raise UserError("the audit named no representation to weigh the rows by")
-    return Candidate(name="repair", settings={"phi": asked.named}, cost=2.0, tabled=True)
+    return Candidate(name="repair", settings={"phi": asked.named[0]}, cost=2.0, tabled=True)
 
 
 def _pgd(asked: Question) -> Candidate:

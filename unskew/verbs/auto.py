@@ -16,6 +16,7 @@ import shlex
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,7 @@ def auto(
         _check_data(rule, data)
         if executor == "ray":
             _check_ray(source, address)
+        cluster = places.ray_cluster(address) if executor == "ray" else nullcontext()  # one for all rungs
         passed = None if isinstance(source, (str, Path)) else source
         side_by_side = 1 if passed is not None else workers or (places.cores() if check_device(device).type == "cpu" else 1)
         where = Where(out, executor, address, side_by_side, passed)
@@ -85,7 +87,7 @@ def auto(
         done = _finished(out, asked, limit)
         if done is not None:
             return done
-        with alone(out, "auto"):
+        with alone(out, "auto"), cluster:
             done = _finished(out, asked, limit)  # by another process, while this one waited
             return done or _Search(source, data, given, model, seed, device, command, rule, where, asked, limit).run(expect)
 
