@@ -149,7 +149,7 @@ def test_no_file_is_long_and_no_line_of_the_docs_either():
     assert not wide
 
 
-@pytest.mark.parametrize("name", ["audit", "bench", "dependency", "evaluate", "load", "repair", "report", "train"])
+@pytest.mark.parametrize("name", ["audit", "auto", "bench", "dependency", "evaluate", "load", "repair", "report", "train"])
 def test_public_functions_have_signatures_and_docstrings_to_work_from(name):
     import inspect
 

@@ -3,7 +3,8 @@
 import dataclasses
 import os
 import shlex
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,32 @@ def load(source: Any, cfg: DataConfig | None = None, *, without_inputs: bool = F
         if isinstance(settings.get(name), str):
             settings[name] = tuple(settings[name].split(","))
     cfg = config.build(DataConfig, settings, "data.") if cfg is None else dataclasses.replace(cfg, **settings)
+    if _remembered is None or not isinstance(source, (str, Path)):
+        return _loaded(source, cfg, without_inputs)
+    key = str(source), dataclasses.replace(cfg, keep="", augment="none")
+    if key not in _remembered:
+        _remembered.clear()  # one data set at a time
+        _remembered[key] = _loaded(source, key[1], without_inputs)
+    data = _remembered[key]
+    data = dataclasses.replace(data, reading=dataclasses.replace(data.reading, keep=cfg.keep, augment=cfg.augment))
+    return only_kept(data, cfg.keep) if cfg.keep else data
+
+
+_remembered: dict[tuple[str, DataConfig], DataSet] | None = None
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Inside, the last source that was read by name is not read again. For several trainings on one source in one process."""
+    global _remembered
+    before, _remembered = _remembered, {} if _remembered is None else _remembered
+    try:
+        yield
+    finally:
+        _remembered = before
+
+
+def _loaded(source: Any, cfg: DataConfig, without_inputs: bool) -> DataSet:
     named = settled(cfg.bias)
     data, cfg = _read(source, dataclasses.replace(cfg, bias=tuple(n for n in named if table_and_column(n) is None)))
     if isinstance(data.inputs, NoInputs) and not without_inputs:
