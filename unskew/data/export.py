@@ -17,15 +17,19 @@ from unskew.records import Table
 
 
 def write_csv(table: Table, out: Path) -> None:
-    with replacing(out) as part:
-        part.write_text(csv_text(table.frame), encoding="utf-8", errors="surrogateescape", newline="")
+    """The table as a CSV, a hundred thousand rows at a time."""
+    with replacing(out) as part, open(part, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        for number, rows in enumerate(table.frame.iter_slices(100_000)):
+            file.write(csv_text(rows, header=number == 0))
+        if not len(table):
+            file.write(csv_text(table.frame))
 
 
-def csv_text(frame: pl.DataFrame) -> str:
+def csv_text(frame: pl.DataFrame, *, header: bool = True) -> str:
     """A table as CSV that no spreadsheet runs: text that begins like a formula is preceded by an apostrophe."""
     text = [name for name, kind in frame.schema.items() if kind == pl.String]
     safe = frame.with_columns(pl.col(name).map_elements(defused, return_dtype=pl.String) for name in text)
-    return safe.rename({name: defused(name) for name in frame.columns}).write_csv()
+    return safe.rename({name: defused(name) for name in frame.columns}).write_csv(include_header=header)
 
 
 def check_folder(data: DataSet) -> None:

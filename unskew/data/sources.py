@@ -3,7 +3,8 @@
 import dataclasses
 import os
 import shlex
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from unskew.data.readers.shards import COMPRESSED, from_shards, shards_in
 from unskew.data.readers.stores import plain_path, protocol_of
 from unskew.data.readers.table import PATH_NAMES, from_table
 from unskew.data.readers.torch import from_torch
+from unskew.data.readers.vectors import from_vectors, is_vectors
 from unskew.data.reading import DataConfig
 from unskew.data.sets._contract import load as load_set
 from unskew.records import Table
@@ -87,6 +89,32 @@ def load(source: Any, cfg: DataConfig | None = None, *, without_inputs: bool = F
         if isinstance(settings.get(name), str):
             settings[name] = tuple(settings[name].split(","))
     cfg = config.build(DataConfig, settings, "data.") if cfg is None else dataclasses.replace(cfg, **settings)
+    if _remembered is None or not isinstance(source, (str, Path)):
+        return _loaded(source, cfg, without_inputs)
+    key = str(source), dataclasses.replace(cfg, keep="", augment="none")
+    if key not in _remembered:
+        _remembered.clear()  # one data set at a time
+        _remembered[key] = _loaded(source, key[1], without_inputs)
+    data = _remembered[key]
+    data = dataclasses.replace(data, reading=dataclasses.replace(data.reading, keep=cfg.keep, augment=cfg.augment))
+    return only_kept(data, cfg.keep) if cfg.keep else data
+
+
+_remembered: dict[tuple[str, DataConfig], DataSet] | None = None
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Inside, the last source that was read by name is not read again. For several trainings on one source in one process."""
+    global _remembered
+    before, _remembered = _remembered, {} if _remembered is None else _remembered
+    try:
+        yield
+    finally:
+        _remembered = before
+
+
+def _loaded(source: Any, cfg: DataConfig, without_inputs: bool) -> DataSet:
     named = settled(cfg.bias)
     data, cfg = _read(source, dataclasses.replace(cfg, bias=tuple(n for n in named if table_and_column(n) is None)))
     if isinstance(data.inputs, NoInputs) and not without_inputs:
@@ -147,7 +175,7 @@ def at_most(data: DataSet, most: int, seed: int) -> DataSet:
 
 def only_kept(data: DataSet, path: str) -> DataSet:
     """Move training rows of weight 0 in a table to a separate split, `dropped`, which nothing trains on."""
-    table = Table.read(Path(path))
+    table = Table.read(Path(path), ("index", "weight"))
     if table.made_by.get("fingerprint") is not None and not data.is_source(table.made_by["fingerprint"]):
         raise UserError(f"data.keep={path} was made from another source, or this one has changed since")
     gone = table.index[table.column("weight") <= 0]
@@ -205,6 +233,8 @@ def _from_folder(path: Path, text: str, cfg: DataConfig) -> DataSet:
         return from_saved(path, cfg)
     if (path / "data.npz").is_file():  # what `unskew data` writes
         return from_arrays_file(path / "data.npz", cfg)
+    if is_vectors(path):
+        return from_vectors(path, cfg)
     with refusing(f"{text} cannot be read"):
         shards = [] if any((path / name).is_file() for name in METADATA) else shards_in(path)
         return from_shards(path, shards, cfg) if shards else from_folder(path, cfg)

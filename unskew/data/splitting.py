@@ -56,7 +56,7 @@ def settle(
 ) -> Splitting:
     """Carve what is missing of val and test. `twins` finds near-duplicates; None if the rows are not images."""
     columns = pl.DataFrame() if columns is None else columns
-    group = _groups(columns, cfg.group, where) if cfg.group else None
+    group = group_codes(columns, cfg.group, where) if cfg.group else None
     rank = _ranks(columns, paths, cfg.order, where) if cfg.order else None
     there = set(split.tolist())
     has_test = bool(there - {0, 1})  # a split test_biased is a test too
@@ -94,7 +94,7 @@ def settle(
     return Splitting(done, carved, how, tuple(notes), alike)
 
 
-def _groups(columns: pl.DataFrame, name: str, where: str) -> Tensor:
+def group_codes(columns: pl.DataFrame, name: str, where: str) -> Tensor:
     """(N,) codes of the group column, -1 where it is empty."""
     if name not in columns.columns:
         raise UserError(
