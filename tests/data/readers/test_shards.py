@@ -233,7 +233,7 @@ def test_compressed_shards_cut_tables_and_mixed_names_are_refused(tmp_path):
         load(tmp_path / "gz")
     cut = write_parquet(tmp_path / "cut" / "train-0.parquet", range(20))
     cut.write_bytes(cut.read_bytes()[:-50])
-    with pytest.raises(UserError, match=r"train-0\.parquet is no Parquet file, or was cut"):
+    with pytest.raises(UserError, match=r"train-0\.parquet (is no Parquet file, or was cut|cannot be read as a Parquet table)"):
         load(cut.parent)
     write_tar(tmp_path / "mixed" / "train-0.tar", tar_rows(range(20)))
     write_tar(tmp_path / "mixed" / "other.tar", tar_rows(range(20)))
@@ -304,3 +304,13 @@ def test_kept_pictures_of_shards_are_written_as_files(tmp_path, unskew):
     assert {p.read_bytes() for p in files} <= {encoded(k) for k in range(40)}
     assert len(files) >= 30
     assert not any(p.is_symlink() for p in files)
+
+
+def test_pictures_with_boxes_are_not_taken_for_vectors(tmp_path):
+    pytest.importorskip("pyarrow")
+    boxes = {name: [side] * 24 for name, side in (("x0", 0), ("y0", 0), ("x1", 4), ("y1", 8))}
+    root = write_parquet(tmp_path / "set" / "train-0.parquet", range(24), **boxes).parent
+    data = load(root, hide="black", mode="stream")
+    x, _ = data.inputs.rows(torch.arange(24))
+    assert not x[:, :, :, :4].any()
+    assert x[:, :, :, 4:].any()

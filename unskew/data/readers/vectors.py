@@ -21,6 +21,7 @@ from unskew.core.files import read_json, write_json
 from unskew.core.matrix import Matrix, writing
 from unskew.data.dataset import DataSet
 from unskew.data.readers import columns as _columns
+from unskew.data.readers.parquet import picture_column
 from unskew.data.reading import DataConfig
 from unskew.data.splitting import settle
 from unskew.data.stored import Stored
@@ -43,7 +44,8 @@ def is_vectors(folder: Path) -> bool:
     ):  # class folders, with a table beside
         return False
     with refusing(f"{parts[0]} cannot be read as a Parquet table"):
-        return bool(_vector_columns(pl.read_parquet_schema(parts[0])))
+        schema = pl.read_parquet_schema(parts[0])
+        return not picture_column(schema) and bool(_vector_columns(schema))  # boxes x0, x1 of pictures are no vectors
 
 
 def _vector_columns(schema: dict[str, pl.DataType]) -> list[str]:
