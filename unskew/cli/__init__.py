@@ -1,6 +1,6 @@
 """The command line, a file per verb: parse the words, make one call, print the result."""
 
-from unskew.cli import audit, bench, data, demo, dependency, evaluate, explain, list_, new, repair, report, train
+from unskew.cli import audit, bench, data, demo, dependency, evaluate, explain, explore, list_, new, repair, report, train
 from unskew.cli.app import app, main
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "dependency",
     "evaluate",
     "explain",
+    "explore",
     "list_",
     "main",
     "new",
