@@ -81,6 +81,9 @@ def _routes(explorer: Explorer) -> list[Route]:
         "/api/small/{row:int}": lambda asked: picture(asked, False),
         "/api/large/{row:int}": lambda asked: picture(asked, True),
         "/api/map": lambda _: Response(explorer.points(), media_type="application/octet-stream"),
+        "/api/colours/{column:path}": lambda asked: Response(
+            explorer.colours(asked.path_params["column"]), media_type="application/octet-stream"
+        ),
         "/api/ask/{tag:str}": lambda asked: _json(explorer.ask(asked.path_params["tag"])),
         "/api/measure/{tag:str}": lambda asked: _json(explorer.measures.of(asked.path_params["tag"])),
     }

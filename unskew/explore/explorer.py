@@ -128,6 +128,14 @@ class Explorer:
         x, y = (self.rows.named(name).series.gather(ids).to_numpy() for name in MAP)
         return ids.astype("<u4").tobytes() + np.stack([x, y], 1).astype("<f4").tobytes()
 
+    def colours(self, name: str) -> bytes:
+        """The code of a column's value (uint8) at every point of the map; of numbers, the bin."""
+        self.refresh()
+        code = self.rows.named(name).code
+        if code is None:
+            raise UserError(f"{name} holds text; a map cannot be coloured by it")
+        return code.gather(self._points()).clip(0, 255).cast(pl.UInt8).to_numpy().tobytes()
+
     def window(self, key: str, start: int, count: int) -> dict[str, Any]:
         """Some rows of a view, as the grid shows them."""
         ids = self.rows.recall(key)[max(0, start) : max(0, start) + min(count, MOST_ROWS)]
