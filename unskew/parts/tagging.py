@@ -15,7 +15,7 @@ Differs: held-out folds in place of leave-one-out; rounds of cleaning in place o
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -30,7 +30,9 @@ from unskew.stats.softmax import fit_softmax, principal_axes
 LEAST = 3  # rows that must be marked yes
 STANDING = 200  # rows that stand in for answers no
 PRESUMED = 10  # answers that they weigh as much as, all together
-DECAYS = (1.0, 1e-1, 1e-2)
+FIRST = (1e-1,)  # weight decay of the first round, which sorts out what cannot tell
+DECAYS = (1.0, 1e-1, 1e-2)  # of the others
+READ = 8  # representations that are read after the first round
 ROUNDS = 3
 NEGLIGIBLE = 1e-2  # of the best reader's weight: a representation below it is not read in the next round
 MOST = 48  # principal axes of a representation
@@ -66,11 +68,11 @@ def spread(blocks: Mapping[str, Tensor], mark: Tensor, y: Tensor | None = None, 
         raise UserError("every row is marked yes; a tag needs rows that lack it")
     readable = dict(blocks)
     lacks, found = torch.ones(len(drawn), dtype=torch.float64), Spread(torch.zeros(0), {}, math.nan)
-    for _ in range(ROUNDS):
-        found = _fit(readable, yes, no, drawn, lacks, seed)
+    for turn in range(ROUNDS):
+        found = _fit(readable, yes, no, drawn, lacks, DECAYS if turn else FIRST, seed)
         lacks = (1 - found.p[drawn]).clamp(min=1e-3) ** 2
-        best = max(found.weight.values())
-        readable = {name: readable[name] for name, w in found.weight.items() if w >= NEGLIGIBLE * best}
+        best = sorted(found.weight.items(), key=lambda item: -item[1])[:READ]
+        readable = {name: readable[name] for name, w in best if w >= NEGLIGIBLE * best[0][1]}
     marked = torch.cat([yes, no])
     weight = {name: found.weight.get(name, 0.0) for name in blocks}
     return Spread(found.p, weight, area(found.p[marked], mark[marked] == 1))
@@ -101,7 +103,9 @@ def _stand_ins(unknown: Tensor, yes: Tensor, y: Tensor | None, seed: int) -> Ten
     return torch.cat(parts).sort().values
 
 
-def _fit(blocks: Mapping[str, Tensor], yes: Tensor, no: Tensor, standing: Tensor, lacks: Tensor, seed: int) -> Spread:
+def _fit(
+    blocks: Mapping[str, Tensor], yes: Tensor, no: Tensor, standing: Tensor, lacks: Tensor, decays: Sequence[float], seed: int
+) -> Spread:
     used = torch.cat([yes, no, standing])
     t = torch.cat([torch.ones(len(yes)), torch.zeros(len(no) + len(standing))]).long()
     share = len(no) / (len(no) + PRESUMED) if len(standing) else 1.0
@@ -110,7 +114,7 @@ def _fit(blocks: Mapping[str, Tensor], yes: Tensor, no: Tensor, standing: Tensor
     fold = spread_folds(t, min(FOLDS, len(yes)), seed)
     evidence, said, names = [], [], []
     for name, block in blocks.items():
-        z = _logits(block, used, t, weight, fold)  # (decays, rows)
+        z = _logits(block, used, t, weight, fold, decays)  # (decays, rows)
         loss = (weight * F.softplus(z[:, used].double() * (1 - 2 * t))).sum(1)
         evidence.append(-(len(yes) + len(no)) * loss)
         said.append(z.double().sigmoid())
@@ -124,11 +128,11 @@ def _even(rows: int, total: float) -> Tensor:
     return torch.full((rows,), total / max(rows, 1), dtype=torch.float64)
 
 
-def _logits(x: Tensor, used: Tensor, t: Tensor, weight: Tensor, fold: Tensor) -> Tensor:
+def _logits(x: Tensor, used: Tensor, t: Tensor, weight: Tensor, fold: Tensor, decays: Sequence[float]) -> Tensor:
     """(decays, n) logits of yes: of a row that was fitted, by the reader that held it out; of others, the mean of all readers."""
     number = int(fold.max()) + 1
     outside = (fold[:, None] != torch.arange(number)).to(x.dtype) * weight[:, None].to(x.dtype)
-    w = fit_softmax(x[used], t, outside / outside.sum(0).clamp(min=1e-30), DECAYS, 2, tolerance=1e-4)
+    w = fit_softmax(x[used], t, outside / outside.sum(0).clamp(min=1e-30), decays, 2, tolerance=1e-3)
     direction = w[..., 1] - w[..., 0]  # (decays, folds, D)
     every = torch.einsum("nd,ekd->ekn", x, direction)
     z = every.mean(1)
