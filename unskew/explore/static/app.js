@@ -119,6 +119,7 @@ async function mapped(found) {
   if (found.map.version !== state.map && found.map.version > 0) {
     state.map = found.map.version;
     await map.load(column($("colour").value));
+    $("map").dataset.version = state.map;
     if (!found.bits) return ask(true);
   } else if ($("colour").value && column($("colour").value)?.origin === "tag") {
     await map.paint(column($("colour").value));

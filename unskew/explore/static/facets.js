@@ -13,6 +13,7 @@ export class Facets {
   }
 
   show(columns, counts, where) {
+    if (!Object.keys(where).length) this.totals = counts;
     const names = new Set(columns.map((one) => one.name));
     for (const [name, box] of this.boxes) {
       if (!names.has(name)) {
@@ -116,7 +117,7 @@ export class Facets {
     return (counts, condition) => {
       const { edges, name } = box.column;
       const bins = counts.slice(0, edges.length - 1);
-      const total = (this.totals[name] ??= bins);
+      const total = (this.totals[name] ?? bins).slice(0, bins.length);
       const most = Math.max(1, ...total);
       const step = WIDE / Math.max(1, bins.length);
       const bars = bins.flatMap((n, k) => {

@@ -150,7 +150,8 @@ export class Grid {
   fill(cell, row) {
     cell.row = row;
     cell.id = `row-${row.id}`;
-    const marks = Object.entries(row.tags).map(([name, one]) =>
+    const shown = Object.entries(row.tags).filter(([, one]) => one.says === "yes" || one.hand !== null); // no is said only where it was marked
+    const marks = shown.map(([name, one]) =>
       make("span", { class: `tag ${one.says} ${one.hand === null ? "" : "hand"}`, title: `${name}: ${one.says}${one.hand === null ? "" : ", by hand"}` }, name),
     );
     if (row.drop) marks.push(make("span", { class: "tag drop" }, "drop"));

@@ -135,10 +135,11 @@ export class Tagging {
     if (found.leakage) {
       const { dataset, low, high, chance } = found.leakage;
       const [bar, line, span] = [make("span", { class: "fill" }), make("span", { class: "chance", title: `chance ${percent(chance)}` }), make("span", { class: "span" })];
-      bar.style.width = percent(dataset);
-      line.style.left = percent(chance);
-      span.style.left = percent(low);
-      span.style.width = percent(high - low);
+      const share = (value) => `${100 * value}%`;
+      bar.style.width = share(dataset);
+      line.style.left = share(chance);
+      span.style.left = share(low);
+      span.style.width = share(high - low);
       parts.push(make("p", { class: "figure leakage", "data-value": dataset }, make("span", {}, "Leakage"), make("strong", {}, percent(dataset)), make("small", {}, `${percent(low)} to ${percent(high)}; chance ${percent(chance)}`)), make("div", { class: "scale", "aria-hidden": "true" }, bar, span, line));
     } else parts.push(make("p", { class: "note" }, `Leakage: ${found.leakage_reason}`));
     if (found.association) {
@@ -153,7 +154,7 @@ export class Tagging {
 
   model(one) {
     if (one.reason) return make("p", { class: "note" }, `${one.name}: ${one.reason}`);
-    const cells = one.groups.filter((g) => g.n).map((g) => make("tr", { class: g.aligned === false ? "conflicting" : "" },
+    const cells = one.groups.filter((g) => g.n).map((g) => make("tr", { class: g.aligned === false ? "conflicting" : "", title: g.aligned === false ? "conflicting: the tag points to another class" : "" },
       make("td", {}, g.y), make("td", {}, typeof g.bias === "object" ? Object.values(g.bias).join(", ") : `${g.bias}`), make("td", {}, percent(g.accuracy)), make("td", {}, `${number(g.n)}${g.small ? " *" : ""}`)));
     return make("div", { class: "model" }, make("p", { class: "figure" }, make("span", {}, one.name), make("small", {}, `aligned ${percent(one.aligned)}, conflicting ${percent(one.conflicting)}`)),
       make("table", {}, make("thead", {}, make("tr", {}, ...["class", "tag", "accuracy", "n"].map((word) => make("th", { scope: "col" }, word)))), make("tbody", {}, ...cells)));
