@@ -29,7 +29,8 @@ def explore(
     from unskew.core import config
     from unskew.core.errors import UserError
     from unskew.core.settings import Settings as Given
-    from unskew.explore.server import Serving, explore as verb  # fmt: skip
+    from unskew.explore.server import Serving
+    from unskew.explore.server import explore as verb
 
     if tags is not None and tags.suffix != ".parquet":
         raise UserError(f"--tags {tags}: the name of a table must end in .parquet")

@@ -151,8 +151,13 @@ class DataSet:
     @property
     def files_digest(self) -> str:
         """Digest of the names of the rows' files in order: the same at any size and split. Empty if rows are not files."""
-        home = os.path.dirname(os.path.commonprefix((min(self.paths), max(self.paths)))) if self.paths else ""
-        return digest_of(*(os.path.relpath(path, home) for path in self.paths))[:32] if self.paths else ""
+        return digest_of(*self.file_names)[:32] if self.paths else ""
+
+    @property
+    def file_names(self) -> list[str]:
+        """The rows' files, relative to the innermost folder that holds them all."""
+        home = os.path.commonpath((min(self.paths), max(self.paths))) if self.paths else ""  # the others lie between
+        return [os.path.relpath(path, home) for path in self.paths]
 
     def made(self, made_by: Mapping[str, Any]) -> bool:
         """Whether a table is about these rows: of this fingerprint, or of the same files read in another way, or of none."""

@@ -97,7 +97,9 @@ def load(source: Any, cfg: DataConfig | None = None, *, without_inputs: bool = F
         data = _hide(data, cfg)
     elif cfg.hide and isinstance(source, DataSet):
         raise UserError("data.hide: pass the table that lists the images, not a DataSet made from it")
-    both = next((a for a, b in zip(asked, tagged, strict=True) if a != b and a in (*data.bias_names, *data.columns.columns)), None)
+    both = next(
+        (a for a, b in zip(asked, tagged, strict=True) if a != b and a in (*data.bias_names, *data.columns.columns)), None
+    )
     if both is not None:
         raise UserError(f"--bias {both}: {data.name} has a column and a tag of this name; write TABLE.parquet:{both} for the tag")
     if any(map(table_and_column, named)):

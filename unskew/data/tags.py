@@ -64,5 +64,7 @@ def check_tag(name: str) -> str:
     """
     plain = all(c.isalnum() or c in "-_" for c in name)
     if not name or not plain or len(name) > LONGEST or name in MARKS or safe_name(name) != name:
-        raise UserError(f"a tag cannot be called {name[:60]!r}: use up to {LONGEST} letters, digits, - and _, but not {', '.join(MARKS)}")
+        raise UserError(
+            f"a tag cannot be called {name[:60]!r}: use up to {LONGEST} letters, digits, - and _, but not {', '.join(MARKS)}"
+        )
     return name

@@ -75,9 +75,12 @@ class Explorer:
             "title": self.opened.title, "source": data.source, "rows": len(data), "classes": list(data.classes),
             "multi_label": data.multi_label, "pictures": data.has_inputs, "side": max(data.shape[-2:]) if len(data.shape) > 1 else 0,
             "results": list(self.opened.results), "write": self.tags.write, "table": str(self.tags.path), "words": as_words(data),
-            "columns": [one.json() for one in self.rows.columns.values() if one.name not in MAP],
+            "columns": self._columns(),
             "tags": self._tags(), "map": self._state(),
         }  # fmt: skip
+
+    def _columns(self) -> list[dict[str, Any]]:
+        return [one.json() for one in self.rows.columns.values() if one.name not in MAP]
 
     def _state(self) -> dict[str, Any]:
         seen = self.looks.seen
@@ -107,7 +110,7 @@ class Explorer:
         marks = {"drop": int((frame["weight"] <= 0).sum()), "relabel": len(frame) - frame["relabel"].null_count()}
         return {
             "view": key, "rows": len(ids), "counts": self.rows.counts(where), "version": self.rows.version,
-            "bits": self.rows.bits(where, self._points()), "columns": [one.json() for one in self.rows.columns.values() if one.name not in MAP],
+            "bits": self.rows.bits(where, self._points()), "columns": self._columns(),
             "tags": self._tags(), "marks": marks, "map": self._state(),
         }  # fmt: skip
 

@@ -71,7 +71,9 @@ class Looks:
             for seen in _looks(self.data, rows):
                 self.seen, self.version = seen, self.version + 1
                 self._ready.set()
-            self.note = "" if len(rows) == len(self.data) else f"features of {len(rows):,} of {len(self.data):,} rows (--most 0: all)"
+            self.note = (
+                "" if len(rows) == len(self.data) else f"features of {len(rows):,} of {len(self.data):,} rows (--most 0: all)"
+            )
         except Exception as error:  # a thread has nobody to raise to
             self.note = describe(error)[1]
         finally:
@@ -84,7 +86,7 @@ class Looks:
         if not self.most or n <= self.most:
             return torch.arange(n)
         if self.data.multi_label:
-            return torch.linspace(0, n - 1, self.most).long().unique()
+            return torch.linspace(0, n - 1, self.most, dtype=torch.float64).long()
         return stratified(self.data.y, self.most, seed=self.seed)
 
 

@@ -42,7 +42,13 @@ class Measures:
         models = [self._accuracy(one, data) for one in self.opened.runs]
         simple = self._reference()
         models += [self._accuracy(simple, data)] if simple is not None else []
-        return {"tag": name, "rows": len(index), **plain(found), "models": models, "aligned": data.aligned_in_words().get(name, "")}
+        return {
+            "tag": name,
+            "rows": len(index),
+            **plain(found),
+            "models": models,
+            "aligned": data.aligned_in_words().get(name, ""),
+        }
 
     def _accuracy(self, one: Predicted, data: DataSet) -> dict[str, Any]:
         try:
@@ -79,5 +85,3 @@ def _simple_model(data: DataSet, seen: Seen) -> Predicted | None:
     if len(torch.unique(data.y[rows])) < 2:
         return None
     return Predicted(SIMPLE, rows, reference_logits(x, data.y[rows], len(data.classes)))
-
-

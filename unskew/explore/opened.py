@@ -1,6 +1,5 @@
 """What the user named, opened: the data set, and a column for everything that audits, repairs and runs say about its rows."""
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +63,9 @@ def open_place(text: str, settings: Mapping[str, Any] | None = None) -> Opened:
         return _opened(_source(text, path, given), path.name or text, [])
     first = found[0]
     if not first.source:
-        raise UserError(f"{first.path} was made from data passed from Python, which cannot be read again; explore a source on disk")
+        raise UserError(
+            f"{first.path} was made from data passed from Python, which cannot be read again; explore a source on disk"
+        )
     reading = config.build(DataConfig, {**first.reading, **given, "memory": MEMORY, "mode": "auto"}, "data.")
     with registry.named_by(first.path):
         data = load(first.source, reading, without_inputs=True)
@@ -108,7 +109,9 @@ def _result(path: Path) -> _Result | None:
     if (path / "audit.json").is_file():
         record = read_json(path / "audit.json", "the result of an audit")
         identity = record.get("identity")
-        return _described("audit", path, record.get("data"), {}, identity.get("fingerprint") if isinstance(identity, dict) else None)
+        return _described(
+            "audit", path, record.get("data"), {}, identity.get("fingerprint") if isinstance(identity, dict) else None
+        )
     if (path / "weights.json").is_file():
         return _result(path / "weights.parquet")
     record = Run(path).whole
@@ -138,7 +141,8 @@ def _opened(data: DataSet, title: str, results: list[_Result]) -> Opened:
             columns.append(_joined(Table.read(one.path / "scores.parquet"), data, ("path", "label")))
         else:
             table = Table.read(one.path)
-            columns.append(_joined(table, data, ("path", "label", "y", "split")).rename(lambda n, k=one.path.stem: f"{k} {n}"))
+            known = _joined(table, data, ("path", "label", "y", "split"))
+            columns.append(known.rename({name: f"{one.path.stem} {name}" for name in known.columns}))
     frame = pl.concat(columns, how="horizontal", strict=False) if columns else pl.DataFrame()
     return Opened(data, title, frame, tuple(runs), tuple(said))
 
@@ -163,8 +167,7 @@ def _own(data: DataSet) -> pl.DataFrame:
     for k, name in enumerate(data.bias_names):
         coded(name, data.bias[:, k].long(), data.bias_values[k])
     if data.paths:
-        home = os.path.dirname(os.path.commonprefix((min(data.paths), max(data.paths))))
-        columns["path"] = pl.Series("path", [os.path.relpath(p, home) for p in data.paths])
+        columns["path"] = pl.Series("path", data.file_names)
     if data.unreadable:
         broken = np.zeros(len(data), dtype=bool)
         broken[[k for k, _ in data.unreadable]] = True

@@ -203,4 +203,4 @@ class Rows:
         """For the points of a map: which pass the conditions on the other columns, packed, in base 64."""
         mask = self.mask({k: v for k, v in where.items() if k not in MAP})
         passes = np.ones(len(ids), dtype=bool) if mask is None else mask.to_numpy()[ids]
-        return base64.b64encode(np.packbits(passes)).decode()
+        return base64.b64encode(np.packbits(passes).tobytes()).decode()

@@ -5,7 +5,7 @@ drop, `relabel` a new class: so the table is also what `unskew train --weights` 
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from unskew.core.errors import UserError, suggest
 from unskew.core.workplace import alone
 from unskew.data.dataset import DataSet
 from unskew.data.sources import relabelled
-from unskew.data.tags import MARKS, check_tag, tag_names
+from unskew.data.tags import MARKS, check_tag
 from unskew.records import Table
 
 YES, NO = "yes", "no"
@@ -57,7 +57,9 @@ class Tags:
         if stamp != self._stamp:
             table = Table.read(self.path)
             if table.made_by.get("name") != "explore" or not self.data.made(table.made_by) or len(table) != len(self.data):
-                raise UserError(f"{self.path} is not the table of tags of {self.data.name}, or the data has changed; move it away")
+                raise UserError(
+                    f"{self.path} is not the table of tags of {self.data.name}, or the data has changed; move it away"
+                )
             self._frame, self._stamp = table.frame.sort("index"), stamp
         return self._frame
 
@@ -161,9 +163,15 @@ class Tags:
             self._frame, self._stamp = frame, (there.st_mtime_ns, there.st_size, there.st_ino)
         return frame
 
-    def _made_by(self, frame: pl.DataFrame) -> Mapping[str, Any]:
+    def _made_by(self, frame: pl.DataFrame) -> dict[str, Any]:
         data = self.data
-        made_by = {"name": "explore", "use": "keep", "fingerprint": data.fingerprint, "files": data.files_digest, "source": data.source}
+        made_by = {
+            "name": "explore",
+            "use": "keep",
+            "fingerprint": data.fingerprint,
+            "files": data.files_digest,
+            "source": data.source,
+        }
         if frame["relabel"].null_count() < len(frame):
             made_by["relabelled"] = relabelled(data, Table(frame), str(self.path)).fingerprint
         return made_by
@@ -171,6 +179,3 @@ class Tags:
 
 def _set(series: pl.Series, index: np.ndarray, value: Any) -> pl.Series:
     return series.clone().scatter(index, value)
-
-
-__all__ = ["ReadOnly", "Tags", "tag_names"]

@@ -134,7 +134,7 @@ def _logits(x: Tensor, used: Tensor, t: Tensor, weight: Tensor, fold: Tensor, de
     outside = (fold[:, None] != torch.arange(number)).to(x.dtype) * weight[:, None].to(x.dtype)
     w = fit_softmax(x[used], t, outside / outside.sum(0).clamp(min=1e-30), decays, 2, tolerance=1e-3)
     direction = w[..., 1] - w[..., 0]  # (decays, folds, D)
-    every = torch.einsum("nd,ekd->ekn", x, direction)
+    every = torch.einsum("rf,ekf->ekr", x, direction)
     z = every.mean(1)
     z[:, used] = every[:, fold, used]
     return z

@@ -75,7 +75,7 @@ export class Facets {
   }
 
   histogram(box) {
-    const picture = shape("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, class: "histogram", role: "img" });
+    const picture = shape("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, class: "histogram", role: "img", preserveAspectRatio: "none" });
     const [low, high] = ["from", "to"].map((word) => make("input", { type: "number", step: "any", "aria-label": `${box.column.name} ${word}` }));
     box.body.append(picture, make("div", { class: "range" }, low, make("span", {}, "to"), high));
     const place = (event) => {

@@ -161,8 +161,8 @@ export class Grid {
       ? make("img", { src: small(row.id), alt: `${name}${row.label ? `, ${row.label}` : ""}`, decoding: "async", draggable: false })
       : make("span", { class: "no-picture" }, `${row.id}`);
     cell.replaceChildren(
-      make("span", { class: "frame" }, picture, make("span", { class: "marks" }, ...marks)),
-      make("span", { class: "line" }, make("span", { class: "label" }, row.label ?? `row ${row.id}`), row.wrong ? make("span", { class: "wrong", title: "a model is wrong here" }, "✗") : null),
+      make("span", { class: "frame" }, picture),
+      make("span", { class: "line" }, make("span", { class: "label" }, row.label ?? `row ${row.id}`), make("span", { class: "marks" }, ...marks, row.wrong ? make("span", { class: "wrong", title: "a model is wrong here" }, "✗") : null)),
       make("button", { class: "zoom", tabIndex: -1, "aria-label": `Enlarge ${name}`, title: "Enlarge", onclick: (event) => { event.stopPropagation(); this.open(row.id); } }, "⤢"),
     );
     this.mark(cell);
