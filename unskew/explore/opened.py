@@ -143,8 +143,18 @@ def _opened(data: DataSet, title: str, results: list[_Result]) -> Opened:
             table = Table.read(one.path)
             known = _joined(table, data, ("path", "label", "y", "split"))
             columns.append(known.rename({name: f"{one.path.stem} {name}" for name in known.columns}))
-    frame = pl.concat(columns, how="horizontal", strict=False) if columns else pl.DataFrame()
-    return Opened(data, title, frame, tuple(runs), tuple(said))
+    return Opened(data, title, _beside(columns), tuple(runs), tuple(said))
+
+
+def _beside(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """All columns side by side; one whose name is taken gets a number."""
+    found: dict[str, pl.Series] = {}
+    for series in (one for frame in frames for one in frame):
+        name, number = series.name, 2
+        while name in found:
+            name, number = f"{series.name} ({number})", number + 1
+        found[name] = series.alias(name)
+    return pl.DataFrame(found)
 
 
 def _own(data: DataSet) -> pl.DataFrame:
