@@ -22,6 +22,7 @@ from unskew.explore.tags import HAND, SURE, Tags
 from unskew.parts.tagging import ask, spread
 
 MOST_ROWS = 500  # that one request may ask for
+FIRST = 120  # rows that come with a view; the page fetches as many at once
 POINTS = 20_000  # of the map that are drawn
 QUESTIONS = 5
 
@@ -105,13 +106,13 @@ class Explorer:
         self.refresh()
         if not isinstance(where, dict) or not isinstance(sort, str):
             raise UserError("a view is asked for with conditions by column, and the name of a column to sort by")
-        key, ids = self.rows.view(where, sort, bool(descending))
+        view = self.rows.view(where, sort, bool(descending))
         frame = self.tags.frame()
         marks = {"drop": int((frame["weight"] <= 0).sum()), "relabel": len(frame) - frame["relabel"].null_count()}
         return {
-            "view": key, "rows": len(ids), "counts": self.rows.counts(where), "version": self.rows.version,
-            "bits": self.rows.bits(where, self._points()), "columns": self._columns(),
-            "tags": self._tags(), "marks": marks, "map": self._state(),
+            "view": view.key, "rows": len(view.ids), "first": self.cards(view.ids[:FIRST].tolist()), "counts": self.rows.counts(view),
+            "bits": self.rows.bits(view, self._points()), "columns": self._columns(), "tags": self._tags(), "marks": marks,
+            "map": self._state(),
         }  # fmt: skip
 
     def _points(self) -> np.ndarray:

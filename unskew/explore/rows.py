@@ -99,6 +99,7 @@ class Rows:
     columns: dict[str, Column]
     version: int = 0
     _views: "OrderedDict[str, np.ndarray]" = field(default_factory=OrderedDict)
+    _totals: tuple[int, dict[str, list[int]]] = (-1, {})  # counts of all rows, and of which version
     _orders: dict[str, np.ndarray] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -126,10 +127,6 @@ class Rows:
         """For each condition, booleans of the rows that pass it."""
         return {name: self._passes(self.named(name), condition) for name, condition in where.items()}
 
-    def mask(self, where: Mapping[str, Any]) -> pl.Series | None:
-        """Booleans of the rows that pass every condition; None if there is none."""
-        return _all(self.passing(where).values())
-
     def _passes(self, one: Column, condition: Any) -> pl.Series:
         if not isinstance(condition, dict) or len(condition) != 1:
             raise UserError(f"a condition on {one.name} is one of in, between and contains, got {str(condition)[:60]}")
@@ -147,15 +144,12 @@ class Rows:
             return one.searched.str.contains(str(condition["contains"]).lower(), literal=True).fill_null(False)
         raise UserError(f"{one.name} holds {one.kind}: it cannot be asked for {next(iter(condition))!r}")
 
-    def view(self, where: Mapping[str, Any], sort: str = "", descending: bool = False) -> tuple[str, np.ndarray]:
-        """The ids of the rows that pass, in order, and the name under which they are remembered."""
+    def view(self, where: Mapping[str, Any], sort: str = "", descending: bool = False) -> "View":
+        """The rows that pass, in order, remembered under a name."""
         asked = json.dumps([self.version, where, sort, descending], sort_keys=True)
         key = hashlib.sha256(asked.encode()).hexdigest()[:16]
-        with self._lock:
-            if key in self._views:
-                self._views.move_to_end(key)
-                return key, self._views[key]
-        mask = self.mask(where)
+        passing = self.passing(where)
+        mask = _all(passing.values())
         if sort:
             one = self.named(sort)
             by = one.code if one.kind == "values" and one.code is not None else one.series
@@ -164,10 +158,11 @@ class Rows:
         else:
             ids = np.arange(self.size, dtype=np.uint32) if mask is None else mask.arg_true().to_numpy()
         with self._lock:
-            self._views[key] = ids.astype(np.uint32, copy=False)
+            self._views[key] = ids = ids.astype(np.uint32, copy=False)
+            self._views.move_to_end(key)
             while len(self._views) > VIEWS:
                 self._views.popitem(last=False)
-            return key, self._views[key]
+        return View(key, ids, passing, mask)
 
     def _order(self, name: str, by: pl.Series, descending: bool) -> np.ndarray:
         """All rows in the order of a column, remembered while the columns stay."""
@@ -186,21 +181,34 @@ class Rows:
                 raise UserError("this view is no longer remembered; ask for it again")
             return self._views[key]
 
-    def counts(self, where: Mapping[str, Any]) -> dict[str, list[int]]:
+    def counts(self, view: "View") -> dict[str, list[int]]:
         """How many rows of each value or bin pass the conditions on the other columns."""
-        passing = self.passing(where)
-        everyone, found = _all(passing.values()), {}
+        if not view.passing and self._totals[0] == self.version:
+            return self._totals[1]
+        found, version = {}, self.version
         for name, one in self.columns.items():
             if one.code is None or name in MAP:
                 continue
-            mask = _all(p for n, p in passing.items() if n != name) if name in passing else everyone
+            mask = _all(p for n, p in view.passing.items() if n != name) if name in view.passing else view.mask
             length = len(one.values) if one.kind == "values" else BINS + 1
             code = one.code if mask is None else one.code.filter(mask)
             found[name] = np.bincount(code.to_numpy(), minlength=length).tolist()
+        if not view.passing:
+            self._totals = (version, found)
         return found
 
-    def bits(self, where: Mapping[str, Any], ids: np.ndarray) -> str:
+    def bits(self, view: "View", ids: np.ndarray) -> str:
         """For the points of a map: which pass the conditions on the other columns, packed, in base 64."""
-        mask = self.mask({k: v for k, v in where.items() if k not in MAP})
+        mask = _all(p for n, p in view.passing.items() if n not in MAP)
         passes = np.ones(len(ids), dtype=bool) if mask is None else mask.to_numpy()[ids]
         return base64.b64encode(np.packbits(passes).tobytes()).decode()
+
+
+@dataclass(frozen=True)
+class View:
+    """Rows that pass some conditions: their ids in order, and for each condition the rows that pass it."""
+
+    key: str
+    ids: np.ndarray
+    passing: dict[str, pl.Series]
+    mask: pl.Series | None

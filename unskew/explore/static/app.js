@@ -106,7 +106,7 @@ async function ask(keep = false) {
   $("empty").hidden = found.rows > 0;
   if (!state.where["map x"]) map.box = null;
   facets.show(found.columns, found.counts, state.where);
-  grid.show(found.view, found.rows, same);
+  grid.show(found.view, found.rows, found.first, same);
   chips();
   choices();
   tagging.show(found.tags, found.marks);

@@ -27,10 +27,11 @@ export class Grid {
     new ResizeObserver(() => this.layout()).observe(root);
   }
 
-  show(view, total, keep = false) {
+  show(view, total, first, keep = false) {
     this.view = view;
     this.total = total;
     this.pages.clear();
+    this.pages.set(0, first);
     this.focus = Math.min(this.focus, Math.max(0, total - 1));
     for (const cell of this.cells.values()) cell.remove();
     this.cells.clear();
