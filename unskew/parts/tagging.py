@@ -31,6 +31,7 @@ LEAST = 3  # rows that must be marked yes
 STANDING = 200  # rows that stand in for answers no
 PRESUMED = 10  # answers that they weigh as much as, all together
 FIRST = (1e-1,)  # weight decay of the first round, which sorts out what cannot tell
+UNEVEN = 4.0  # factor by which rows marked no may weigh more or less for their class
 DECAYS = (1.0, 1e-1, 1e-2)  # of the others
 READ = 8  # representations that are read after the first round
 ROUNDS = 3
@@ -50,7 +51,8 @@ class Spread:
 def spread(blocks: Mapping[str, Tensor], mark: Tensor, y: Tensor | None = None, *, seed: int = 0) -> Spread:
     """Read the tag from `blocks` (features of the same rows by name, as of `principal`); `mark` is 1 (yes), 0 (no) or -1 (not marked).
 
-    With classes `y`, stand-ins are drawn from the classes of the rows marked yes, so that the class cannot pass for the tag.
+    With classes `y`, rows marked no are weighted, and stand-ins drawn, to the classes of the rows marked yes: else the class would pass
+    for the tag.
 
     >>> x = principal(torch.linspace(-1, 1, 200)[:, None])
     >>> mark = torch.full((200,), -1).index_fill(0, torch.arange(190, 200), 1).index_fill(0, torch.arange(5), 0)
@@ -66,10 +68,10 @@ def spread(blocks: Mapping[str, Tensor], mark: Tensor, y: Tensor | None = None, 
     drawn = _stand_ins(unknown, yes, y, seed)
     if not len(no) and not len(drawn):
         raise UserError("every row is marked yes; a tag needs rows that lack it")
-    readable = dict(blocks)
+    readable, asked = dict(blocks), _matched(no, yes, y)
     lacks, found = torch.ones(len(drawn), dtype=torch.float64), Spread(torch.zeros(0), {}, math.nan)
     for turn in range(ROUNDS):
-        found = _fit(readable, yes, no, drawn, lacks, DECAYS if turn else FIRST, seed)
+        found = _fit(readable, yes, no, drawn, lacks, asked, DECAYS if turn else FIRST, seed)
         lacks = (1 - found.p[drawn]).clamp(min=1e-3) ** 2
         best = sorted(found.weight.items(), key=lambda item: -item[1])[:READ]
         readable = {name: readable[name] for name, w in best if w >= NEGLIGIBLE * best[0][1]}
@@ -104,13 +106,20 @@ def _stand_ins(unknown: Tensor, yes: Tensor, y: Tensor | None, seed: int) -> Ten
 
 
 def _fit(
-    blocks: Mapping[str, Tensor], yes: Tensor, no: Tensor, standing: Tensor, lacks: Tensor, decays: Sequence[float], seed: int
+    blocks: Mapping[str, Tensor],
+    yes: Tensor,
+    no: Tensor,
+    standing: Tensor,
+    lacks: Tensor,
+    asked: Tensor,
+    decays: Sequence[float],
+    seed: int,
 ) -> Spread:
     used = torch.cat([yes, no, standing])
     t = torch.cat([torch.ones(len(yes)), torch.zeros(len(no) + len(standing))]).long()
     share = len(no) / (len(no) + PRESUMED) if len(standing) else 1.0
     presumed = 0.5 * (1 - share) * lacks / lacks.sum().clamp(min=1e-9)
-    weight = torch.cat([_even(len(yes), 0.5), _even(len(no), 0.5 * share), presumed])
+    weight = torch.cat([_even(len(yes), 0.5), 0.5 * share * asked, presumed])
     fold = spread_folds(t, min(FOLDS, len(yes)), seed)
     evidence, said, names = [], [], []
     for name, block in blocks.items():
@@ -122,6 +131,16 @@ def _fit(
     w = torch.cat(evidence).softmax(0)
     by_name = {name: float(w[torch.tensor([n == name for n in names])].sum()) for name in blocks}
     return Spread((w[:, None] * torch.cat(said)).sum(0), by_name, math.nan)
+
+
+def _matched(no: Tensor, yes: Tensor, y: Tensor | None) -> Tensor:
+    """Weights of the rows marked no, of sum 1: as far as UNEVEN allows, each class weighs what it weighs among the rows marked yes."""
+    if y is None or not len(no):
+        return _even(len(no), 1.0)
+    classes = int(y.max()) + 1
+    wanted, there = (y[rows].bincount(minlength=classes).double() / len(rows) for rows in (yes, no))
+    weight = (wanted / there.clamp(min=1e-9)).clamp(1 / UNEVEN, UNEVEN)[y[no]]
+    return weight / weight.sum()
 
 
 def _even(rows: int, total: float) -> Tensor:
