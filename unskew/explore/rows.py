@@ -79,7 +79,8 @@ def _number(series: pl.Series, origin: str) -> Column:
         return Column(series.name, "text", series.cast(pl.String), origin=origin)
     low, high = float(array[finite].min()), float(array[finite].max())
     high = high if high > low else low + 1.0
-    place = np.where(finite, np.clip((np.nan_to_num(array) - low) / (high - low) * BINS, 0, BINS - 1), BINS)
+    share = (np.where(finite, array, low).astype(np.float64) - low) / (high - low)
+    place = np.where(finite, np.clip(share * BINS, 0, BINS - 1), BINS)
     edges = tuple(float(e) for e in np.linspace(low, high, BINS + 1))
     return Column(series.name, "number", number, pl.Series(place.astype(np.uint8)), edges=edges, origin=origin)
 
