@@ -21,12 +21,11 @@ from unskew.parts.answers import expected
 from unskew.stats.independence import LEAST_EFFECTIVE, effective_rows, independence_weights
 from unskew.stats.readers import biased_logits, class_balanced, held_out_logits, with_constant
 
-EXPLAINS = 0.7  # area under the curve from which a representation counts as the reason for the errors
+EXPLAINS = 0.6  # the area under the curve from which a representation explains errors; the best one's interval must stay above it
 NEARLY = 0.15  # representations that explain nearly as much are read together
 DECAYS = (1e-1, 1e-2)  # of the readers
 REFERENCE = 3.0  # weight decay of the reference layer: simple enough to live on the shortcut
 SIMPLE = (3e-1, 1e-1, 3e-2)  # weight decays of the biased reader to choose from: few rows need a larger one
-STILL_EXPLAINS = 0.6  # the least that the interval must stay above for errors left by the opinions found so far
 MOST_OPINIONS = 3
 SEEDS = 3  # ways to cut the rows into folds, averaged
 
@@ -133,7 +132,7 @@ def opinion_of(
     With the `features` that the reference is a linear layer of, further shortcuts are looked for too.
     """
     explanations, simple = explain(data, rows, y, classes, reference.argmax(1) != y, seed=seed, workers=workers)
-    chosen = _chosen(explanations, EXPLAINS)
+    chosen = _chosen(explanations)
     if not chosen:
         code = reference.argmax(1)
         weight = independence_weights(y, code, classes)
@@ -144,7 +143,7 @@ def opinion_of(
     while features is not None and len(votes) < MOST_OPINIONS:
         again = reference_logits(features, y, classes, weight=weight, seed=seed)
         left = _ranked(specs, simple, y, classes, again.argmax(1) != y, weight, seed)
-        chosen = _chosen([e for e in left if e.errors.low >= STILL_EXPLAINS], STILL_EXPLAINS)
+        chosen = _chosen(left)
         if not chosen:
             break
         more = [*votes, _votes(simple, chosen, y, classes, weight, seed)]
@@ -157,9 +156,13 @@ def opinion_of(
     return Opinion(rows, codes[:, 0], codes[:, 1:], weight, tuple(names), tuple(explanations))
 
 
-def _chosen(explanations: list[Explanation], least: float) -> list[str]:
-    best = max((_value(e) for e in explanations), default=0.0)
-    return [e.name for e in explanations if _value(e) >= max(least, best - NEARLY)]
+def _chosen(explanations: list[Explanation]) -> list[str]:
+    """What explains the errors, if the best explanation is certain, and what explains nearly as much."""
+    certain = [_value(e) for e in explanations if e.errors.low >= EXPLAINS]
+    if not certain:
+        return []
+    best = max(certain)
+    return [e.name for e in explanations if _value(e) >= max(EXPLAINS, best - NEARLY)]
 
 
 def _votes(features: dict[str, Tensor], chosen: list[str], y: Tensor, classes: int, weight: Tensor, seed: int) -> Tensor:

@@ -16,10 +16,11 @@ from unskew.measure.explained_errors import LEAST, explained_errors
 from unskew.measure.label_errors import LabelErrors, label_errors
 from unskew.measure.learning_curve import exponent
 from unskew.measure.slices import Slicing, leading_axes, slices
-from unskew.parts.opinion import EXPLAINS, NEARLY, biased_reader
+from unskew.parts.opinion import NEARLY, biased_reader
 from unskew.stats.readers import FOLDS, class_balanced, held_out_logits, spread_folds, with_constant
 from unskew.stats.softmax import fit_softmax
 
+EXPLAINS = 0.7  # area under the curve from which a nuisance counts as the reason for a slice
 AXES = 64  # principal components that the plain probe reads
 DECAYS = (0.03, 0.3, 3.0)  # of the plain probe
 SHARES = (0.25, 0.5, 1.0)  # of the conflicting rows, for the learning curve

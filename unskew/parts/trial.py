@@ -2,9 +2,10 @@ r"""A quick trial before advice: on features, held out, does balancing against t
 
 .. math::
     A_w = \frac{\sum_i w_i\, [\hat y_i = y_i]}{\sum_i w_i}, \qquad
-    \text{advise if } E(\phi) \ge 0.7 \text{ for some nuisance } \phi \text{ and } A_w \text{ rises by 3 points or more}
+    \text{advise if } E(\phi) \ge 0.6 \text{ for some nuisance } \phi \text{ and } A_w \text{ rises by 3 points or more, both for certain}
 
 w makes class and the biased reader's opinion independent (parts.opinion), so A_w is the accuracy where the shortcut tells nothing.
+"For certain": the 95 % interval of E stays above 0.6, and the rise is above 1.645 of its standard errors.
 Two linear layers are compared, each on rows it was not fitted on: a plain one, and one that was fitted with w. A nuisance that is
 part of what defines the class explains errors too, but there balancing gains nothing: its contradicting rows are simply hard.
 """
@@ -22,6 +23,7 @@ from unskew.stats.independence import effective_rows
 from unskew.stats.readers import class_balanced, held_out_logits
 
 GAIN = 0.03  # rise of the accuracy where the shortcut tells nothing
+CERTAIN = 1.645  # standard errors that the rise must exceed: chance does so in one of twenty
 DECAYS = (0.1, 1.0, 10.0)  # of the two layers
 LEAST_CONFLICTING = 10  # rows whose class and opinion differ, below which nothing can be tried
 MOST = 5000  # rows of a trial
@@ -41,6 +43,7 @@ class Trial:
     conflicting: tuple[float, float]  # accuracy on rows that seem to lack the shortcut
     class_balanced: tuple[float, float]  # on the rows as they are: what giving up the shortcut costs there
     effective: float  # rows
+    error: float  # standard error of the rise of `independent`
     judged: tuple[Tensor, Tensor] | None = None  # ids of the rows, and whether the simple model is right about them, held out
 
     def json(self) -> dict[str, Any]:
@@ -53,6 +56,7 @@ class Trial:
             "explained_errors": {name: value for name, _, value in self.nuisances},
             "named": list(self.named),
             "effective_rows": self.effective,
+            "gain_error": self.error,
             **{name: {"before": getattr(self, name)[0], "after": getattr(self, name)[1]} for name in pairs},
         }
 
@@ -69,7 +73,8 @@ def trial(data: DataSet, rows: Tensor, features: Tensor, *, seed: int = 0, worke
     away = opinion.code != y
     independent = (_accuracy(plain, y, w), _accuracy(balanced, y, w))
     conflicting = (_accuracy(plain, y, away.double()), _accuracy(balanced, y, away.double()))
-    supports, reason = _decision(opinion, int(away.sum()), independent, conflicting)
+    error = rise_error(plain, balanced, y, w)
+    supports, reason = _decision(opinion, int(away.sum()), independent, conflicting, error)
     return Trial(
         supports=supports,
         reason=reason,
@@ -81,18 +86,20 @@ def trial(data: DataSet, rows: Tensor, features: Tensor, *, seed: int = 0, worke
         conflicting=conflicting,
         class_balanced=(balanced_accuracy(plain, y), balanced_accuracy(balanced, y)),
         effective=effective_rows(w),
+        error=error,
         judged=(rows, reference.argmax(1) == y),
     )
 
 
 def _decision(
-    opinion: Opinion, away: int, independent: tuple[float, float], conflicting: tuple[float, float]
+    opinion: Opinion, away: int, independent: tuple[float, float], conflicting: tuple[float, float], error: float
 ) -> tuple[bool, str]:
     tried = f"{len(opinion.explanations)} simple representations tried"
     if not opinion.source:
         return (
             False,
-            f"none of the {tried} explains which rows a simple model gets wrong (best {opinion.explained:.2f}, {EXPLAINS} needed)",
+            f"none of the {tried} explains for certain which rows a simple model gets wrong (best {opinion.explained:.2f}, "
+            f"interval above {EXPLAINS} needed)",
         )
     names = ", ".join(e.phrase for e in opinion.explanations if e.name in opinion.source)
     if away < LEAST_CONFLICTING:
@@ -104,12 +111,21 @@ def _decision(
     words = f"accuracy where {names} tells nothing: {100 * independent[0]:.0f} % plain, {100 * independent[1]:.0f} % balanced"
     if gain < 100 * GAIN or conflicting[1] <= conflicting[0]:
         return False, f"{words}; balancing gains too little, so {names} may be part of what defines the class"
+    if gain <= 100 * CERTAIN * error:
+        return False, f"{words}; with so few rows that lack it the gain may be chance (standard error {100 * error:.1f} points)"
     return True, words
 
 
 def _best(logits: Tensor, y: Tensor, weight: Tensor) -> Tensor:
     loss = [float((weight * F.cross_entropy(z, y, reduction="none").double()).mean()) for z in logits]
     return logits[min(range(len(loss)), key=loss.__getitem__)]
+
+
+def rise_error(plain: Tensor, balanced: Tensor, y: Tensor, weight: Tensor) -> float:
+    """Standard error of the rise in weighted accuracy, over rows: both layers judge the same ones."""
+    rise = (balanced.argmax(1) == y).double() - (plain.argmax(1) == y).double()
+    mean = (weight * rise).sum() / weight.sum()
+    return float((weight * (rise - mean)).square().sum().sqrt() / weight.sum())
 
 
 def _accuracy(logits: Tensor, y: Tensor, weight: Tensor) -> float:

@@ -47,7 +47,7 @@ def from_frame(source: Any, cfg: DataConfig) -> DataSet:
 def _from_pandas(source: Any) -> pl.DataFrame:
     """Convert through Arrow if pyarrow is installed, else column by column."""
     try:
-        frame = pl.from_pandas(source)
+        frame: pl.DataFrame = pl.from_pandas(source)
     except ImportError:
         frame = pl.DataFrame({str(n): source[n].to_list() for n in source.columns}, strict=False)
     return frame.rename({n: str(n) for n in frame.columns})
