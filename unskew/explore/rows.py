@@ -16,6 +16,7 @@ import polars as pl
 from unskew.core.errors import UserError, suggest
 
 MOST_VALUES = 200  # of a column that is shown as a list of values
+MANY = 20  # values; more than these, and than half of the rows, are names
 FEW_NUMBERS = 12  # whole numbers with at most so many values are values too
 BINS = 40
 VIEWS = 16  # orders of rows that are remembered
@@ -59,7 +60,8 @@ def column(series: pl.Series, origin: str = "") -> Column | None:
             return _values(series.cast(pl.String), series.drop_nulls().unique().sort().cast(pl.String).to_list(), origin)
         return _number(series, origin)
     text = series.cast(pl.String)
-    if text.n_unique() > MOST_VALUES + 1:
+    values = text.n_unique()
+    if values > MOST_VALUES + 1 or values > max(MANY, len(text) // 2):
         return Column(series.name, "text", text, origin=origin)
     return _values(text, text.drop_nulls().unique().sort().to_list(), origin)
 
