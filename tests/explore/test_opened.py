@@ -27,7 +27,7 @@ def results(tmp_path_factory):
 
 def test_a_folder_of_results_shows_them_all(results):
     found = open_place(str(results))
-    assert found.results == ("audit audit", "run run", "repair weights")
+    assert found.results == ("audit audit", "run run", "repair weights.parquet")
     assert len(found.columns) == len(found.data)
     assert {"label", "split", "color", "score color:kind=max", "prediction", "correct", "confidence", "weights weight"} <= set(
         found.columns.columns

@@ -18,6 +18,7 @@ def test_kinds_of_columns():
     assert {name: one.kind for name, one in found.items()} == {
         "flag": "values", "few": "values", "many": "number", "number": "number", "word": "values", "text": "text",
     }  # fmt: skip
+    assert column(pl.Series("names", [f"t{k}" for k in range(50)])).kind == "text"  # each row has its own
     assert found["few"].values == ("1", "2", "3")
     assert found["word"].values == ("x", NONE)
     assert column(pl.Series("nothing", [None, None])) is None

@@ -35,7 +35,7 @@ def explore(
     if tags is not None and tags.suffix != ".parquet":
         raise UserError(f"--tags {tags}: the name of a table must end in .parquet")
     given = Given.of(config.words(settings or []) | columns(label, bias, split, group))
-    unused = [name for name in given.dotted() if not name.startswith("data.")]
+    unused = [*given.training().shared().dotted(), *given.own]
     if unused:
         raise UserError(f"setting {unused[0]!r}: nothing is trained; settings begin with data., such as data.size=64")
 

@@ -112,8 +112,11 @@ def _result(path: Path) -> _Result | None:
         return _described(
             "audit", path, record.get("data"), {}, identity.get("fingerprint") if isinstance(identity, dict) else None
         )
-    if (path / "weights.json").is_file():
-        return _result(path / "weights.parquet")
+    if not is_result(path):  # kept images in class folders, or a folder that holds a table of weights among other results
+        table = path / "weights.parquet"
+        made_by = Table.read(table).made_by if table.is_file() else {}
+        alone = isinstance(made_by.get("identity"), dict) and made_by["identity"].get("as") == "folder"
+        return _result(table) if alone else None
     record = Run(path).whole
     return _described("run", path, record["data"], record["config"]["data"], record["fingerprint"])
 

@@ -16,6 +16,7 @@ import polars as pl
 from unskew.core.errors import UserError, suggest
 
 MOST_VALUES = 200  # of a column that is shown as a list of values
+MANY = 20  # values; more than these, and than half of the rows, are names
 FEW_NUMBERS = 12  # whole numbers with at most so many values are values too
 BINS = 40
 VIEWS = 16  # orders of rows that are remembered
@@ -59,7 +60,8 @@ def column(series: pl.Series, origin: str = "") -> Column | None:
             return _values(series.cast(pl.String), series.drop_nulls().unique().sort().cast(pl.String).to_list(), origin)
         return _number(series, origin)
     text = series.cast(pl.String)
-    if text.n_unique() > MOST_VALUES + 1:
+    values = text.n_unique()
+    if values > MOST_VALUES + 1 or values > max(MANY, len(text) // 2):
         return Column(series.name, "text", text, origin=origin)
     return _values(text, text.drop_nulls().unique().sort().to_list(), origin)
 
@@ -79,7 +81,8 @@ def _number(series: pl.Series, origin: str) -> Column:
         return Column(series.name, "text", series.cast(pl.String), origin=origin)
     low, high = float(array[finite].min()), float(array[finite].max())
     high = high if high > low else low + 1.0
-    place = np.where(finite, np.clip((np.nan_to_num(array) - low) / (high - low) * BINS, 0, BINS - 1), BINS)
+    share = (np.where(finite, array, low).astype(np.float64) - low) / (high - low)
+    place = np.where(finite, np.clip(share * BINS, 0, BINS - 1), BINS)
     edges = tuple(float(e) for e in np.linspace(low, high, BINS + 1))
     return Column(series.name, "number", number, pl.Series(place.astype(np.uint8)), edges=edges, origin=origin)
 
