@@ -1,6 +1,7 @@
 """The records that pass between stages, and one typed result per verb. Frozen, validated on construction, almost no behaviour."""
 
 from unskew.records.audit import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Duplicates, Finding, Gallery, LeftOut, Step
+from unskew.records.auto import Auto, Finalist, Trained, Tried
 from unskew.records.batch import Batch, Facts, Update
 from unskew.records.bench import BenchReport, Row
 from unskew.records.dependency import Dependency
@@ -18,6 +19,7 @@ __all__ = [
     "HALF_SUM",
     "SMALL_GROUP",
     "Audit",
+    "Auto",
     "Batch",
     "BenchReport",
     "BiasRates",
@@ -37,6 +39,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Facts",
+    "Finalist",
     "Finding",
     "Gallery",
     "Gap",
@@ -54,6 +57,8 @@ __all__ = [
     "Step",
     "Table",
     "TrainGroups",
+    "Trained",
+    "Tried",
     "Update",
     "Verdict",
 ]
