@@ -158,7 +158,7 @@ def _regret(rows: Rows, cells: list[tuple[str, str]]) -> list[str]:
         "",
         "The best candidate's figure minus that of the model that was chosen, in points: 0 is best. Beside it, always training the same",
         f"way. Candidates with a row: {', '.join(CANDIDATES)}. Rules were chosen on the half",
-        "*tuned*; the half *reported* was named in the suite before auto was run on any set. Only cells with a run of auto are listed; a",
+        "*tuned*; the half *reported* was named in the suite before auto was run on any of its sets. Only cells with a run of auto are listed; a",
         "candidate that was not run there, as the table above shows, may be better than all that were.",
         "",
         f"| half | set | alignment | best candidate | {' | '.join(n if n == 'auto' else f'always {n}' for n in ALWAYS)} |",
