@@ -28,6 +28,7 @@ def main() -> None:
     keep = "--record" in rest
     sys.argv = [name, *(word for word in rest if word != "--record")]
     if not hasattr(module, "figures"):
+        sys.argv = [name, *rest]  # what it keeps, and where, is its own affair
         module.main()
         return
     lines = []

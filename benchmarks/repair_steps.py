@@ -33,7 +33,7 @@ def figures(words):
     game = games["many"]
     game._sum()
     order = torch.randperm(given.rows, generator=stream(0, "repair", 0))
-    game.z1[order], game.y[order]
+    game.read(order), game.y[order]
     spread = (time.process_time() - started) / (given.rows / BATCH)
     steps = {name: [t / STEPS for t in seconds] for name, seconds in times.items()}
     steps["many"] = [t + spread for t in steps["many"]]
@@ -48,4 +48,4 @@ def some_steps(game):
     order = torch.randint(0, len(game.y), (STEPS, BATCH))
     for rows in order:
         rows = rows.unique()
-        game.step(game.z1[rows], game.y[rows], game.place[rows])
+        game.step(game.read(rows), game.y[rows], game.place[rows])

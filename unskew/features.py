@@ -12,15 +12,20 @@ from torch import Tensor
 
 from unskew.core import checkpoint, config, progress, registry
 from unskew.core.errors import UserError
+from unskew.core.executor import Resources, map_rows, on_cluster
 from unskew.core.fetch import cache
+from unskew.core.matrix import Rows, Spill
 from unskew.data import native
 from unskew.data.dataset import DataSet
-from unskew.data.loader import stream_rows, to_float
+from unskew.data.loader import to_float
 from unskew.data.sources import pieces
+from unskew.data.stored import Stored
 from unskew.representations._contract import Representation
 from unskew.representations._contract import load as representation
 
 CHUNK = 1024  # rows per cached file: the most an interrupted run loses
+FEW = 20_000  # rows whose features always fit
+HELD = 2**29  # bytes of features in memory; more are kept in a file
 
 
 @dataclass(frozen=True)
@@ -92,34 +97,110 @@ def standard(data: DataSet) -> tuple[list[Spec], dict[str, str]]:
 def compute(
     data: DataSet, specs: list[Spec], rows: Tensor, *, workers: int = 0, batch: int = 32
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """(ids, {name: (n, D)}) of the rows whose input can be read; cached features are not computed again."""
-    for one in specs:
-        why = one.missing(data)
-        if why:
-            raise UserError(f"representation {one.name!r} cannot be computed: {why}")
-    home = cache() / "features" / data.fingerprint
-    plan = [_planned(specs, home, number, chunk) for number, chunk in enumerate(torch.split(rows, CHUNK))]
-    # One stream for all chunks: workers start once, while this process still uses little memory.
-    wanted = [part for chunk, _, todo, _ in plan if _looks(todo) for part in torch.split(chunk, batch)]
-    looking = {one.name: one for _, _, todo, _ in plan for one in todo if one.kind.look is not None}
-    stream = _stream(data, wanted, workers, list(looking.values()))
-    kept: list[tuple[Tensor, dict[str, Tensor]]] = []
-    with progress.bar("features", len(rows)) as advance:
-        for chunk, found, todo, paths in plan:
-            if todo:
-                mine = islice(stream, -(-len(chunk) // batch)) if _looks(todo) else None
-                index, made = _chunk(data, todo, chunk, mine)
-                for name, block in made.items():
-                    found[name] = index, block
-                    if name in paths and len(index):  # a disk that could not be read for a while must not be remembered
-                        checkpoint.save(paths[name], {"features": block, "index": index}, {"name": name})
-            kept.append(_common(chunk, found))
-            advance(len(chunk))
+    """(ids, {name: (n, D)}) of the rows whose input can be read, in memory; cached features are not computed again."""
+    kept = list(_chunks(data, specs, rows, workers, batch))
     ids = torch.cat([index for index, _ in kept])
     # A chunk without a readable row does not know how wide its features would be.
     kept = [part for part in kept if len(part[0])] or kept[:1]
     whole = {one.name: torch.cat([blocks[one.name] for _, blocks in kept]) for one in specs}
     return ids, {one.name: _gathered(one, whole[one.name], data.y[ids]) for one in specs}
+
+
+def compute_many(
+    data: DataSet, specs: list[Spec], rows: Tensor, *, workers: int = 0, batch: int = 32
+) -> tuple[Tensor, dict[str, Rows]]:
+    """As `compute`, for any number of rows: features that take more than HELD bytes are in a file, and deleted with the process."""
+    if isinstance(data.inputs, Stored) and any(one.name == "input" for one in specs):  # it is in a file as it is, every row of it
+        others = compute_many(data, rest, rows, workers=workers, batch=batch)[1] if (rest := _but(specs, "input")) else {}
+        return rows, {one.name: others[one.name] if one in rest else data.inputs.matrix.only(rows) for one in specs}
+    if len(rows) <= FEW:
+        return compute(data, specs, rows, workers=workers, batch=batch)  # type: ignore[return-value]
+    first, blocks = next(_chunks(data, specs, rows[:CHUNK], workers, batch))
+    if not len(first) or 4 * len(rows) * sum(block.shape[1] for block in blocks.values()) <= HELD:
+        return compute(data, specs, rows, workers=workers, batch=batch)  # type: ignore[return-value]
+    folder = cache() / "features" / data.fingerprint
+    spills = {one.name: Spill(folder) for one in specs if one.kind.gather is None}
+    held: dict[str, list[Tensor]] = {one.name: [] for one in specs if one.kind.gather is not None}
+    ids = []
+    try:
+        for index, blocks in _chunks(data, specs, rows, workers, batch):
+            ids.append(index)
+            for name, spill in spills.items():
+                spill.add(blocks[name].float())
+            for name, parts in held.items():
+                parts += [blocks[name]] if len(index) else []
+    except BaseException:
+        for spill in spills.values():
+            spill.drop()
+        raise
+    index = torch.cat(ids)
+    whole: dict[str, Rows] = {name: spill.matrix() for name, spill in spills.items()}
+    for one in specs:
+        if one.name in held:  # what is gathered from all rows at once cannot be had from chunks
+            whole[one.name] = _gathered(one, torch.cat(held[one.name]), data.y[index])
+    return index, {one.name: whole[one.name] for one in specs}
+
+
+def _but(specs: list[Spec], name: str) -> list[Spec]:
+    return [one for one in specs if one.name != name]
+
+
+def _chunks(
+    data: DataSet, specs: list[Spec], rows: Tensor, workers: int, batch: int
+) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+    """(ids, features by name) chunk by chunk, from the cache or computed now and put there."""
+    for one in specs:
+        why = one.missing(data)
+        if why:
+            raise UserError(f"representation {one.name!r} cannot be computed: {why}")
+    home = cache() / "features" / data.fingerprint
+    homes = {one.name: home / one.key for one in specs if one.kind.cached}
+    plan = [_planned(specs, homes, number, chunk) for number, chunk in enumerate(torch.split(rows, CHUNK))]
+    todo_of = {one.name: one for _, todo, _ in plan for one in todo}
+    made_of = _made(data, plan, list(todo_of.values()), workers, batch)
+    with progress.bar("features", len(rows)) as advance:
+        for chunk, todo, paths in plan:
+            found: Found = {}
+            for name in paths.keys() - {one.name for one in todo}:
+                tensors, _ = checkpoint.read(paths[name])
+                found[name] = tensors["index"], tensors["features"]
+            if todo:
+                index, made = next(made_of)
+                for one in todo:
+                    found[one.name] = index, made[one.name]
+                    if one.name in paths and len(index):  # a disk that could not be read for a while must not be remembered
+                        checkpoint.save(paths[one.name], {"features": made[one.name], "index": index}, {"name": one.name})
+            yield _common(chunk, found)
+            advance(len(chunk))
+
+
+def _made(
+    data: DataSet, plan: list["Planned"], specs: list[Spec], workers: int, batch: int
+) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+    """(ids, features) of every chunk that has something to compute: here, with inputs decoded in worker processes, or on a cluster."""
+    lacking = [(chunk, todo) for chunk, todo, _ in plan if todo]
+    if on_cluster():
+        yield from map_rows(_Features(data, specs, batch), [chunk for chunk, _ in lacking])
+        return
+    # One stream for all chunks: workers start once, while this process still uses little memory.
+    wanted = [part for chunk, todo in lacking if _looks(todo) for part in torch.split(chunk, batch)]
+    stream = _stream(data, wanted, workers, [one for one in specs if one.kind.look is not None])
+    for chunk, todo in lacking:
+        yield _chunk(data, todo, chunk, islice(stream, -(-len(chunk) // batch)) if _looks(todo) else None)
+
+
+@dataclass(frozen=True)
+class _Features:
+    """The features of a chunk of rows, by whoever is sent it."""
+
+    data: DataSet
+    specs: list[Spec]
+    batch: int
+
+    def __call__(self, chunk: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        looking = [one for one in self.specs if one.kind.look is not None]
+        parts = _stream(self.data, list(torch.split(chunk, self.batch)), 0, looking) if _looks(self.specs) else None
+        return _chunk(self.data, self.specs, chunk, parts)
 
 
 def _gathered(one: Spec, block: Tensor, y: Tensor) -> Tensor:
@@ -129,18 +210,13 @@ def _gathered(one: Spec, block: Tensor, y: Tensor) -> Tensor:
 
 
 Found = dict[str, tuple[Tensor, Tensor]]  # ids and features by representation
+Planned = tuple[Tensor, list[Spec], dict[str, Path]]  # rows, the representations still to compute, and the paths to cache all at
 
 
-def _planned(specs: list[Spec], home: Path, number: int, chunk: Tensor) -> tuple[Tensor, Found, list[Spec], dict[str, Path]]:
-    """A chunk of rows: its cached features, the representations still to compute, and the paths to cache them at."""
+def _planned(specs: list[Spec], homes: dict[str, Path], number: int, chunk: Tensor) -> Planned:
     tag = hashlib.sha256(chunk.numpy().tobytes()).hexdigest()[:16]
-    paths = {one.name: home / one.key / f"{number:05d}-{tag}.safetensors" for one in specs if one.kind.cached}
-    found: Found = {}
-    for name, path in paths.items():
-        if path.is_file():
-            tensors, _ = checkpoint.read(path)
-            found[name] = tensors["index"], tensors["features"]
-    return chunk, found, [one for one in specs if one.name not in found], paths
+    paths = {name: home / f"{number:05d}-{tag}.safetensors" for name, home in homes.items()}
+    return chunk, [one for one in specs if one.name not in paths or not paths[one.name].is_file()], paths
 
 
 def _looks(specs: list[Spec]) -> bool:
@@ -150,13 +226,23 @@ def _looks(specs: list[Spec]) -> bool:
 Part = tuple[Tensor, Tensor | None, dict[str, Tensor]]  # ids, inputs, and what was seen at full resolution by representation
 
 
+@dataclass(frozen=True)
+class _Decoded:
+    """What is read of a batch of rows."""
+
+    source: native.Seen
+
+    def __call__(self, index: Tensor) -> Any:
+        return index, *self.source.rows(index)
+
+
 def _stream(data: DataSet, batches: list[Tensor], workers: int, looking: list[Spec]) -> Iterator[Part]:
     """(ids, inputs in [0, 1], what was seen) of each batch in order, without unreadable rows. Every file is decoded once."""
     if not batches:
         return
     source = native.seen(data, tuple((one.name, one.kind.look, one.cfg) for one in looking if one.kind.look is not None))
-    held = data.inputs.in_memory or workers == 0
-    parts: Iterable[Any] = ((i, *source.rows(i)) for i in batches) if held else stream_rows(source, batches, workers)
+    local = Resources(workers=0 if data.inputs.in_memory else workers)
+    parts = map_rows(_Decoded(source), batches, local)
     for index, x, fine, found in parts:
         yield index[fine], to_float(x[fine], torch.float32), found
 

@@ -220,3 +220,17 @@ def test_balanced_labels_and_logits_that_leak():
     found = bias_amplification(logits, y, a, attack=QUICK)
     assert found.model.by_design
     assert found.low > 0.2
+
+
+def test_many_rows_are_sampled_and_it_says_so(monkeypatch):
+    g = torch.Generator().manual_seed(0)
+    a = torch.randint(0, 2, (6000,), generator=g)
+    y = torch.where(torch.rand(6000, generator=g) < 0.8, a, 1 - a)
+    whole = dataset_leakage(y, a)
+    monkeypatch.setattr("unskew.measure.leakage.MOST", 3000)
+    found = dataset_leakage(y, a)
+    assert whole.note == ""
+    assert found.note == "measured on 3,000 of 6,000 rows, drawn at random"
+    assert found.n <= 3000 < whole.n
+    assert found.value == pytest.approx(0.8, abs=0.03)
+    assert found.low < whole.value < found.high

@@ -33,7 +33,7 @@ def test_a_step_of_the_game_is_repairs_own_with_a_linear_reader():
 
     for _ in range(3):
         game.step(batch, update)
-        reference.step(reference.z1, y, reference.place)
+        reference.step(reference.read(torch.arange(len(y))), y, reference.place)
         torch.testing.assert_close(game.omega.sigmoid(), reference.weights())
         torch.testing.assert_close(game.model.weight.T, reference.theta[:4])
     assert bool((game.omega != 0).all())

@@ -78,3 +78,16 @@ def test_alpha_that_cannot_be_met_says_the_ratio_reached():
 def test_no_rows_codes_out_of_range_and_no_number_are_told(ask):
     with pytest.raises(UserError):
         ask()
+
+
+@given(st.integers(0, 2**31), st.sampled_from([1.0, 1.3, 2.0]))
+def test_classes_are_label_sets_of_one(seed, alpha):
+    rng = np.random.default_rng(seed)
+    y, bias = torch.from_numpy(rng.integers(0, 4, 120)), torch.from_numpy(rng.integers(-1, 3, 120))
+    bias[(y == 3) & (bias == 2)] = 1  # a class that lacks a value
+    one, sets = (
+        balance(y, bias, alpha=alpha, seed=seed % 50),
+        balance(torch.nn.functional.one_hot(y, 4), bias, alpha=alpha, seed=seed % 50),
+    )
+    assert torch.equal(one.index, sets.index)
+    assert (one.reached, one.ratios, one.one_sided) == (sets.reached, sets.ratios, sets.one_sided)

@@ -11,6 +11,7 @@ import unskew as package
 from unskew.core.errors import UserError
 from unskew.parts.per_sample import Outer, find_layer, gradients
 from unskew.repairs import gradient_probabilities
+from unskew.repairs import gradients as scores
 from unskew.repairs.gradients import (
     acceptance,
     share_within,
@@ -155,3 +156,14 @@ def test_train_mode_leaves_the_network_as_it_was():
     assert not torch.equal(in_train, gradient_probabilities(model, (x, y)))
     assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
     assert not model.training
+
+
+@pytest.mark.parametrize(
+    "settings", [{"k": 5}, {"k": 5, "within": "all", "dominant": "class"}, {"variant": "logit"}, {"k": 2, "layer": "0"}]
+)
+def test_gradients_that_are_computed_again_in_every_pass(monkeypatch, settings):
+    model, (x, y) = network(torch.float32), rows(60, torch.float32)
+    monkeypatch.setattr(scores, "BATCH", 16)
+    kept = gradient_probabilities(model, (x, y), **settings)
+    monkeypatch.setattr(scores, "KEPT", 0)
+    assert torch.equal(gradient_probabilities(model, (x, y), **settings), kept)

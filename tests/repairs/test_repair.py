@@ -59,7 +59,7 @@ def test_a_step_equals_the_dense_game(skewed):
         order = torch.randperm(len(y), generator=stream(0, "repair", epoch))
         for rows in torch.split(order, 64):
             if done < 50:
-                game.step(game.z1[rows], y[rows], game.place[rows])
+                game.step(game.read(rows), y[rows], game.place[rows])
                 done += 1
     assert float((expected - 0.5).abs().max()) > 0.05  # the weights have moved
     torch.testing.assert_close(game.weights(), expected, rtol=0, atol=1e-8)

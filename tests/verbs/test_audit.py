@@ -1,6 +1,7 @@
 """The verb audit, as its user meets it: folders with a fault, no bias labels, no configuration."""
 
 import dataclasses
+import hashlib
 import html
 import json
 import shlex
@@ -337,3 +338,23 @@ def test_at_full_alignment_weighting_is_not_offered(tmp_path):
     found = package.audit(save(tmp_path / "photos", "size"), representations=["dimensions"], out=tmp_path / "o")
     assert found.findings[0].contradicting == 0
     assert "No row lacks it, so no weighting of the rows can help" in found.verdict
+
+
+def test_a_finished_audit_of_an_earlier_version_is_recognised_by_its_columns(tmp_path):
+    frame = pl.DataFrame({"label": ["a", "b"] * 60, "place": ["x", "y", "y"] * 40})
+    frame.write_csv(tmp_path / "rows.csv")
+    asked = {"bias": ["place"], "out": tmp_path / "out", "attack": QUICK}
+    first = package.audit(tmp_path / "rows.csv", **asked).json()
+    there = json.loads((tmp_path / "out" / "audit.json").read_text())
+    # As version 0.3 wrote it: the Python representation of the column that is read, then of the codes of the bias.
+    text = repr(frame["place"].to_list()) + repr([[{"x": 0, "y": 1}[v]] for v in frame["place"]])
+    there["identity"]["columns"] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    assert there["identity"]["columns"] != first["identity"]["columns"]
+    (tmp_path / "out" / "audit.json").write_text(json.dumps(there))
+    page = (tmp_path / "out" / "audit.html").stat().st_mtime_ns
+    assert package.audit(tmp_path / "rows.csv", **asked).json()["verdict"] == first["verdict"]
+    assert (tmp_path / "out" / "audit.html").stat().st_mtime_ns == page  # nothing was done again
+    there["identity"]["columns"] = "0" * 16
+    (tmp_path / "out" / "audit.json").write_text(json.dumps(there))
+    with pytest.raises(UserError, match="holds another audit"):
+        package.audit(tmp_path / "rows.csv", **asked)

@@ -7,8 +7,11 @@ import typer
 
 from unskew.cli.app import app, show
 from unskew.cli.options import (
+    Address,
     Bias,
+    Executor,
     FitOn,
+    Gpus,
     Group,
     Json,
     Label,
@@ -46,19 +49,24 @@ def audit(
     protocol: Protocol = "paper",
     fit_on: FitOn = "judged",
     seed: Seed = 0,
+    executor: Executor = "local",
+    address: Address = "",
+    gpus: Gpus = 0.0,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Measure what gives the label away: colour, background, texture, file properties, columns. Needs no bias labels."""
     from unskew.core import config
+    from unskew.core.executor import running
     from unskew.pages.text import audit_table
     from unskew.verbs.audit import audit as verb
 
     values = config.words(settings or []) | columns(label, None, split, group)
     named = [name for text in bias or [] for name in text.split(",")]
-    result = verb(
-        source, bias=named, representations=representation or [], out=out, seed=seed, settings=values,
-        trial=trial, expect=[w for w in expect.split(",") if w.strip()], slices=slices, attack=attack_by(protocol), fit_on=fit_on,
-        command=command(),
-    )  # fmt: skip
+    with running(executor, address, gpus=gpus):
+        result = verb(
+            source, bias=named, representations=representation or [], out=out, seed=seed, settings=values,
+            trial=trial, expect=[w for w in expect.split(",") if w.strip()], slices=slices, attack=attack_by(protocol), fit_on=fit_on,
+            command=command(),
+        )  # fmt: skip
     show({"page": str(result.page), **result.json()}, json, f"{audit_table(result)}\n\npage: {result.page.resolve()}")

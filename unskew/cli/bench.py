@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 import typer
 
 from unskew.cli.app import app, show, stop
-from unskew.cli.options import Json, Settings, Trust, command
+from unskew.cli.options import Address, Gpus, Json, Settings, Trust, command
 
 
 @app.command()
@@ -15,9 +15,8 @@ def bench(
     settings: Settings = None,
     scale: Annotated[str, typer.Option(help="smoke, small or paper.")] = "smoke",
     executor: Annotated[str, typer.Option("--executor", "--on", help="local, or ray.")] = "local",
-    address: Annotated[
-        str, typer.Option(help="With --executor ray: address of a running cluster; one is started here if not given.")
-    ] = "",
+    address: Address = "",
+    gpus: Gpus = 0.0,
     only: Annotated[str, typer.Option(help="Methods, data sets or settings of the suite, separated by commas.")] = "",
     seeds: Annotated[str, typer.Option(help="Number of seeds (3) or a range (1..2); the scale's own if not given.")] = "0",
     root: Annotated[
@@ -51,7 +50,7 @@ def bench(
     else:
         result = verb(
             suite, scale=scale, on=executor, out=out, seeds=seeds, only=[w.strip() for w in only.split(",") if w.strip()], workers=workers,
-            address=address, settings=config.words(settings or []), roots=config.words(root or []), resume=resume,
+            address=address, gpus=gpus, settings=config.words(settings or []), roots=config.words(root or []), resume=resume,
             command=command(),
         )  # fmt: skip
     show(result.json(), json, f"{table_text(result)}\n\npage: {result.page}")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Bias, Device, FitOn, Json, Label, Protocol, Trust, attack_by
+from unskew.cli.options import Address, Bias, Device, Executor, FitOn, Gpus, Json, Label, Protocol, Trust, attack_by
 
 
 @app.command()
@@ -52,21 +52,26 @@ def evaluate(
         typer.Option("--shared-classes", help="With --on: judge only the classes that both have, also by average precision."),
     ] = False,
     device: Device = "auto",
+    executor: Executor = "local",
+    address: Address = "",
+    gpus: Gpus = 0.0,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Judge a run: accuracy by (class, bias) group and the named averages."""
     from unskew.core import config
+    from unskew.core.executor import running
     from unskew.pages.text import group_table
     from unskew.verbs.evaluate import evaluate as verb
 
     given = _source(run, source, label, bias)
-    result = verb(
-        run, on or given, split=split, device=device, leakage=leakage, noise=config.numbers(noise, "noise"), alpha=alpha, rba=rba,
-        attack=attack_by(protocol), fit_on=fit_on,
-        corruptions=[name for name in corruptions.split(",") if name], textures=textures, temporal=temporal, erase=erase,
-        shared_classes=shared_classes, reliance=reliance, reliance_rows=reliance_rows,
-    )  # fmt: skip
+    with running(executor, address, gpus=gpus):
+        result = verb(
+            run, on or given, split=split, device=device, leakage=leakage, noise=config.numbers(noise, "noise"), alpha=alpha, rba=rba,
+            attack=attack_by(protocol), fit_on=fit_on,
+            corruptions=[name for name in corruptions.split(",") if name], textures=textures, temporal=temporal, erase=erase,
+            shared_classes=shared_classes, reliance=reliance, reliance_rows=reliance_rows,
+        )  # fmt: skip
     place = "" if given is None else f"\n\npage: {(run.with_name(f'{run.stem}-evaluation') / 'evaluation.html').resolve()}"
     show(result.json(), json, group_table(result) + place)
 

@@ -39,6 +39,13 @@ FitOn = Annotated[
 ]
 
 
+Executor = Annotated[Literal["local", "ray"], typer.Option("--executor", help="Where passes over the data run: here, or on Ray.")]
+Address = Annotated[
+    str, typer.Option(help="With --executor ray: address of a running cluster; one is started here if not given.")
+]
+Gpus = Annotated[float, typer.Option(help="With --executor ray: GPUs of every worker.")]
+
+
 def _trust(given: bool) -> bool:
     if given:
         registry.trust_everything()

@@ -6,7 +6,23 @@ from typing import Annotated, Optional
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Bias, Device, Group, Json, Label, Seed, Settings, Source, Split, Trust, columns, command
+from unskew.cli.options import (
+    Address,
+    Bias,
+    Device,
+    Executor,
+    Gpus,
+    Group,
+    Json,
+    Label,
+    Seed,
+    Settings,
+    Source,
+    Split,
+    Trust,
+    columns,
+    command,
+)  # fmt: skip
 
 
 @app.command()
@@ -31,17 +47,22 @@ def repair(
     force: Annotated[bool, typer.Option("--force", help="Use a repair's weights even if the guards refuse them.")] = False,
     seed: Seed = 0,
     device: Device = "auto",
+    executor: Executor = "local",
+    address: Address = "",
+    gpus: Gpus = 0.0,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Make weights, subsets or cleaned labels that any training code can use. Run the same command again to resume."""
     from unskew.core import config
+    from unskew.core.executor import running
     from unskew.pages.text import repair_table
     from unskew.verbs.repair import repair as verb
 
     values = config.words(settings or []) | columns(label, bias, split, group)
-    result = verb(
-        source, method, out=out, how=how, copy=copy, measure=measure or [], splits=[s for s in splits.split(",") if s],
-        model=model, seed=seed, device=device, force=force, settings=values, command=command(),
-    )  # fmt: skip
+    with running(executor, address, gpus=gpus):
+        result = verb(
+            source, method, out=out, how=how, copy=copy, measure=measure or [], splits=[s for s in splits.split(",") if s],
+            model=model, seed=seed, device=device, force=force, settings=values, command=command(),
+        )  # fmt: skip
     show({"out": str(result.path), **result.json()}, json, repair_table(result))

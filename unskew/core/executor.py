@@ -1,11 +1,11 @@
 """Where work runs: in processes on this machine, or on a Ray cluster. No other code knows.
 
-A job has an id and the ids of the jobs it needs; the caller says how to start one, how to tell that it is done, and who watches.
+A pass over the data is `map_rows` (core/rows.py), and `running` says where; whole runs are `run_processes` and `run_tasks`. A job has an id
+and the ids of the jobs it needs; the caller says how to start one, how to tell that it is done, and who watches.
 """
 
 import io
 import os
-import socket
 import subprocess
 import tarfile
 import time
@@ -15,8 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from unskew.core.errors import UserError
+from unskew.core.cluster import check_address, check_nodes, check_ray, ray_amount, ray_cluster, ray_cores
+from unskew.core.rows import Resources, current, map_rows, on_cluster, running
 
+__all__ = [
+    "Job", "Resources", "Watch", "check_address", "check_nodes", "check_ray", "cores", "current", "map_rows", "on_cluster", "packed",
+    "ray_amount", "ray_cluster", "ray_cores", "run_processes", "run_tasks", "running", "unpacked",
+]  # fmt: skip
 TRIES = 2  # attempts at a job that fails in a process
 RAY_RETRIES = 4  # retries of a job whose node is lost
 
@@ -100,21 +105,24 @@ def _lifeline() -> Iterator[int]:
         os.close(writing)
 
 
-def run_on_ray(
+def run_tasks(
     waves: Sequence[Sequence[Job]],
     *,
-    address: str,
+    resources: Resources,
     work: Callable[..., Any],
     arguments: Callable[[Job], tuple[Any, ...] | None],
     collect: Callable[[Job, Any], None],
     watch: Watch,
 ) -> list[str]:
-    """Run every job on one core of some node, wave after wave. `arguments` returns None for a job whose needs have failed."""
+    """Run every job on one core, and the GPUs asked for, of some node of a cluster, wave after wave; Ray repeats those of a lost node.
+
+    `arguments` returns None for a job whose needs have failed.
+    """
     import ray
 
     failed: list[str] = []
-    with ray_cluster(address):
-        run = ray.remote(num_cpus=1, max_retries=RAY_RETRIES)(work)
+    with ray_cluster(resources.address):
+        run = ray.remote(num_cpus=1, num_gpus=resources.gpus, max_retries=RAY_RETRIES)(work)
         for wave in waves:
             waiting = {}
             for job in wave:
@@ -136,53 +144,6 @@ def run_on_ray(
                 collect(job, result)
                 watch.finished(job.id)
     return failed
-
-
-@contextmanager
-def ray_cluster(address: str) -> Iterator[None]:
-    """A connection to the cluster at the address, or to a local one; an existing connection is reused."""
-    import ray
-
-    started_here = not ray.is_initialized()
-    if started_here:
-        try:
-            ray.init(address=address or None, log_to_driver=False, configure_logging=False)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise UserError(f"--address {address}: cannot reach a Ray cluster ({str(error).strip().splitlines()[0]})") from None
-    try:
-        yield
-    finally:
-        if started_here:
-            ray.shutdown()
-
-
-def ray_cores(address: str) -> int:
-    """Cores of the cluster."""
-    import ray
-
-    with ray_cluster(address):
-        return int(ray.cluster_resources().get("CPU", 1))
-
-
-def check_ray(address: str) -> None:
-    """Reject a request for Ray before writing anything, if Ray is not installed or nothing answers at the address."""
-    try:
-        import ray
-    except ImportError:
-        raise UserError("--executor ray needs Ray: pip install 'unskew[ray]'") from None
-    if not ray.is_initialized():
-        check_address(address)
-
-
-def check_address(address: str) -> None:
-    """Raise if nothing answers at the address; Ray itself would wait for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not port.isdigit():  # empty, or "auto"
-        return
-    try:
-        socket.create_connection((host, int(port)), timeout=10).close()
-    except OSError as error:
-        raise UserError(f"--address {address}: no Ray cluster answers there ({error.strerror or error})") from None
 
 
 def packed(folder: Path) -> bytes:

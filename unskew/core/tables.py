@@ -1,13 +1,15 @@
 """Tables in files, read by polars: whatever is wrong with one is one line that names it."""
 
+import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
+from torch import Tensor
 
 from unskew.core.errors import UserError
 from unskew.core.failures import refusing
@@ -15,9 +17,38 @@ from unskew.core.failures import refusing
 T = TypeVar("T")
 
 
-def read_parquet(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
-    """The rows of a Parquet file and the text that its writer attached to it."""
-    return _read(path, "a Parquet table", lambda: (pl.read_parquet(path), pl.read_parquet_metadata(path)))
+def read_parquet(path: Path, columns: Sequence[str] = ()) -> tuple[pl.DataFrame, dict[str, str]]:
+    """The rows of a Parquet file and the text that its writer attached to it; only `columns`, if it has them all."""
+
+    def read() -> tuple[pl.DataFrame, dict[str, str]]:
+        names = list(columns) if columns and set(columns) <= set(pl.read_parquet_schema(path)) else None
+        return pl.read_parquet(path, columns=names), pl.read_parquet_metadata(path)
+
+    return _read(path, "a Parquet table", read)
+
+
+def words_of(words: Sequence[str], code: Tensor) -> pl.Series:
+    """Codes as the words they stand for, without a Python object for every row.
+
+    >>> import torch
+    >>> words_of(("cat", "dog"), torch.tensor([1, 0])).to_list()
+    ['dog', 'cat']
+    """
+    return pl.Series(list(words), dtype=pl.String).gather(code.numpy())
+
+
+def column_digest(series: pl.Series) -> str:
+    """SHA-256 of a column's values: of its numbers as they are stored, of anything else as text."""
+    digest = hashlib.sha256(str(series.dtype).encode())
+    for start in range(0, len(series), 1_000_000):
+        part = series.slice(start, 1_000_000)
+        if part.dtype.is_numeric() or part.dtype == pl.Boolean:
+            digest.update(part.is_null().to_numpy().tobytes())
+            digest.update(part.fill_null(False if part.dtype == pl.Boolean else 0).to_numpy().tobytes())
+        else:
+            words = part.to_list() if part.dtype.is_nested() else part.cast(pl.String).to_list()
+            digest.update("\0".join("\1" if word is None else str(word) for word in words).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def read_ndjson(path: Path) -> pl.DataFrame:

@@ -59,7 +59,7 @@ def attach(data: DataSet, names: Sequence[str]) -> DataSet:
 
 
 def _read(path: Path, column: str, data: DataSet) -> Table:
-    table = Table.read(path)
+    table = Table.read(path, ("index", column))
     if column not in table.frame.columns:
         raise UserError(f"{path}: no bias column {column!r}{suggest(column, table.frame.columns)}")
     made_from = table.made_by.get("fingerprint")

@@ -12,19 +12,24 @@ from unskew.core import progress
 from unskew.core.errors import UserError
 from unskew.core.files import defused, replacing, safe_name
 from unskew.data.dataset import DataSet
+from unskew.data.texts import contents
 from unskew.records import Table
 
 
 def write_csv(table: Table, out: Path) -> None:
-    with replacing(out) as part:
-        part.write_text(csv_text(table.frame), encoding="utf-8", errors="surrogateescape", newline="")
+    """The table as a CSV, a hundred thousand rows at a time."""
+    with replacing(out) as part, open(part, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        for number, rows in enumerate(table.frame.iter_slices(100_000)):
+            file.write(csv_text(rows, header=number == 0))
+        if not len(table):
+            file.write(csv_text(table.frame))
 
 
-def csv_text(frame: pl.DataFrame) -> str:
+def csv_text(frame: pl.DataFrame, *, header: bool = True) -> str:
     """A table as CSV that no spreadsheet runs: text that begins like a formula is preceded by an apostrophe."""
     text = [name for name, kind in frame.schema.items() if kind == pl.String]
     safe = frame.with_columns(pl.col(name).map_elements(defused, return_dtype=pl.String) for name in text)
-    return safe.rename({name: defused(name) for name in frame.columns}).write_csv()
+    return safe.rename({name: defused(name) for name in frame.columns}).write_csv(include_header=header)
 
 
 def check_folder(data: DataSet) -> None:
@@ -52,9 +57,12 @@ def write_images(data: DataSet, table: Table, out: Path, copy: bool) -> None:
 
 def _write(data: DataSet, row: int, place: Path, copy: bool) -> None:
     if data.paths:
+        content = contents(data.paths, [row])[0]
         source = Path(data.paths[row]).absolute()
         target = place / safe_name(f"{row:06d}-{source.name}")  # two folders may hold files of the same name
-        if copy:
+        if not isinstance(content, str):  # from a shard or a bucket: there is no file to link to
+            target.write_bytes(content.read())
+        elif copy:
             shutil.copyfile(source, target)
         else:
             _link(source, target)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
+import polars as pl
 import torch
 from torch import Tensor
 
@@ -56,7 +57,7 @@ def sampler(
     weight over the largest, as the papers describe; `weighted` has the same distribution without rejected draws.
     Rank and number of processes come from torch.distributed unless given.
     """
-    table = weights if isinstance(weights, Table) else Table.read(Path(weights))
+    table = weights if isinstance(weights, Table) else Table.read(Path(weights), ("index", "split", "weight"))
     if kind not in ("weighted", "rejection"):
         raise UserError(f"kind={kind}: must be weighted or rejection")
     frame = table.frame
@@ -64,7 +65,7 @@ def sampler(
         there = frame["split"].unique().to_list()
         if split not in there:
             raise UserError(f"the weights have no split {split!r}; available: {', '.join(map(str, sorted(there)))}")
-        table = Table(frame.filter(frame["split"] == split), table.made_by)
+        table = Table(frame.lazy().filter(pl.col("split") == split).drop("split").collect(), table.made_by)
     ids, weight = table.index, table.column("weight").double()
     if not bool(torch.isfinite(weight).all()) or bool((weight < 0).any()) or float(weight.sum()) <= 0:
         raise UserError("weights must be finite, not negative and not all 0")

@@ -33,7 +33,8 @@ attacker and for 0.5 + |acc - 0.5| (the paper's formula is the plain accuracy).
 Differs: fresh splits as well as fresh draws in every round, and balanced splits of balanced sets (`protocol=code`: random splits);
 bias columns of K values (chance 1/K, no folding about one half); single labels are corrupted by replacement, where the released
 code mixes replacement and bit flips; small sets get at least `min_steps` steps; the table for few patterns. Intervals add the
-spread over rounds to the sampling error of the pooled rows; where nothing leaks they are conservative.
+spread over rounds to the sampling error of the pooled rows; where nothing leaks they are conservative. Of more than 200,000 rows, so
+many are drawn at random and attacked, and the note says so.
 """
 
 import dataclasses
@@ -55,6 +56,7 @@ from unskew.stats.groups import tensor_of
 from unskew.stats.intervals import Z95
 from unskew.stats.splits import Rounds, draw_rounds, is_balanced_by_design, values_of
 
+MOST = 200_000  # rows that are attacked
 PATTERNS = 64  # distinct label patterns up to which a table of counts is the attacker
 ROWS_PER_PATTERN = 10  # that such a table needs on average
 CLEAR = 4.0  # standard errors above chance at which labels balanced one by one still tell the value together
@@ -92,8 +94,9 @@ def dataset_leakage(
 
     `parts`, (N,), says where attackers are fitted (0), chosen (1) and judged (2); without it, rows are split in every round.
     """
+    (labels, attribute), parts, note = _some((labels, attribute), parts, seed)
     x = label_matrix(labels)
-    return _leak([x], attribute, attack or Attack(), seed, f1=[1.0], labels=x, parts=parts)
+    return _noted(_leak([x], attribute, attack or Attack(), seed, f1=[1.0], labels=x, parts=parts), note)
 
 
 def model_leakage(
@@ -106,12 +109,13 @@ def model_leakage(
     parts: Tensor | None = None,
 ) -> Leakage:
     """lambda_M: the attribute guessed from a model's logits (N, C). `labels` let balanced sets be split as dataset_leakage does."""
+    (logits, attribute, *truths), parts, note = _some((logits, attribute, *(() if labels is None else (labels,))), parts, seed)
     x = torch.as_tensor(logits).float()
     if not bool(torch.isfinite(x).all()):
         raise UserError("logits have NaN or infinity")
-    truth = None if labels is None else label_matrix(labels)
+    truth = label_matrix(truths[0]) if truths else None
     networks = dataclasses.replace(attack or Attack(), attacker="network")
-    return _leak([x], attribute, networks, seed, f1=[math.nan], labels=truth, parts=parts)
+    return _noted(_leak([x], attribute, networks, seed, f1=[math.nan], labels=truth, parts=parts), note)
 
 
 def bias_amplification(
@@ -128,6 +132,7 @@ def bias_amplification(
 
     `curve`, from `dataset_leakage_curve`, saves attacks on labels if several models are compared on the same rows.
     """
+    (logits, labels, attribute), parts, _ = _some((logits, labels, attribute), parts, seed)
     attack = dataclasses.replace(attack or Attack(), attacker="network")  # like with like
     judged = slice(None) if parts is None else parts == 2
     f1 = macro_f1(*decided(torch.as_tensor(logits)[judged], torch.as_tensor(labels)[judged]))
@@ -196,6 +201,7 @@ def dataset_leakage_curve(
     labels: Tensor, attribute: Tensor, f1: Sequence[float], *, attack: Attack | None = None, seed: int = 0
 ) -> LeakageCurve:
     """The leakage of labels corrupted to each of these F1."""
+    (labels, attribute), _, _ = _some((labels, attribute), None, seed)
     truth, single = label_matrix(labels), torch.as_tensor(labels).ndim == 1
     if not bool((truth.sum(0) > 0).any()):
         raise UserError("no label occurs in these rows, so F1 and leakage at F1 are undefined")
@@ -227,6 +233,20 @@ def corruption_share(truth: Tensor, f1: float, single: bool, seed: int) -> float
         reached = macro_f1(corrupt(truth, middle, single, torch.Generator().manual_seed(seed)), truth)
         low, high = (middle, high) if reached > f1 else (low, middle)
     return (low + high) / 2
+
+
+def _some(given: Sequence[Tensor], parts: Tensor | None, seed: int) -> tuple[list[Tensor], Tensor | None, str]:
+    """These tensors of the same rows, or of MOST of them drawn at random, with a note that says so."""
+    rows = len(given[0])
+    if rows <= MOST or any(len(t) != rows for t in given):
+        return list(given), parts, ""
+    picked = torch.randperm(rows, generator=stream(seed, "leakage rows"))[:MOST].sort().values
+    note = f"measured on {MOST:,} of {rows:,} rows, drawn at random"
+    return [torch.as_tensor(t)[picked] for t in given], None if parts is None else parts[picked], note
+
+
+def _noted(leak: Leakage, note: str) -> Leakage:
+    return dataclasses.replace(leak, note="; ".join(filter(None, (leak.note, note)))) if note else leak
 
 
 def _leak(

@@ -14,10 +14,12 @@ B           .bias               0: the representation reveals nothing; 1: it det
 
 Every row is evaluated by an estimator that was not fitted on it (cross-fitting), so B can be slightly below 0 if there is nothing
 to read. The largest B over the weight decays is reported. The interval is a bootstrap over rows within classes (above 100,000
-rows, the normal interval that it tends to); its upper end is raised by what an estimator fitted on finitely many rows misses,
-half the gap between held-out and fitted risk. The baseline
-repeats the measurement with permuted labels, which keeps the class shares, so that an imbalanced set without bias is not mistaken
-for a biased one. The gain of a row, log P(y|z) - log p_y, is what the representation reveals about it; B is its mean over H.
+rows, the normal interval that it tends to, which takes sums alone); its upper end is raised by what an estimator fitted on finitely
+many rows misses, half the gap between held-out and fitted risk. The baseline repeats the measurement with permuted labels, which
+keeps the class shares, so that an imbalanced set without bias is not mistaken for a biased one. Above 200,000 rows the estimators are
+fitted on a sample of so many, class by class, and every row is judged in a second pass, so that memory does not grow with the
+rows; the note of the estimate says so. The gain of a row, log P(y|z) - log p_y, is what the representation reveals about it; B is
+its mean over H.
 
 Source: Li and Vasconcelos, "REPAIR: removing representation bias by dataset resampling", CVPR 2019, equations 2 to 4 and section
 4.2 (largest over the weight decays 1e-1 to 1e-5).
@@ -33,7 +35,9 @@ import torch
 from torch import Tensor
 
 from unskew.core.errors import UserError
+from unskew.core.matrix import Matrix, Rows, only
 from unskew.core.rng import stream
+from unskew.stats import streamed
 from unskew.stats.groups import tensor_of
 from unskew.stats.intervals import Z95
 from unskew.stats.readers import spread_folds
@@ -68,7 +72,7 @@ class BiasEstimate:
 
 
 def representation_bias(
-    features: Tensor,
+    features: Rows,
     y: Tensor,
     weights: Tensor | None = None,
     *,
@@ -86,6 +90,8 @@ def representation_bias(
     """
     if weights is not None and bool((torch.as_tensor(weights) == 0).any()):
         return _without_zeros(features, y, weights, folds, decays, permutations, bootstrap, seed)
+    if isinstance(features, Matrix) or len(features) > streamed.FITTED:
+        return _of_many(features, y, weights, folds, decays, permutations, bootstrap, seed)
     x, y, omega, note = _checked(features, y, weights, folds)
     num_classes = int(y.max()) + 1
     prior = torch.zeros(num_classes, dtype=torch.float64).index_add_(0, y, omega)
@@ -120,7 +126,65 @@ def representation_bias(
     )
 
 
-def bias_of_labels(features: Tensor, y: Tensor, weights: Tensor | None = None, *, seed: int = 0) -> BiasEstimate:
+def _of_many(
+    features: Rows,
+    y: Tensor,
+    weights: Tensor | None,
+    folds: int,
+    decays: tuple[float, ...],
+    permutations: int,
+    bootstrap: int,
+    seed: int,
+) -> BiasEstimate:
+    """In two passes over the rows: their moments, and, after a fit on a sample, the loss of each."""
+    features = features if isinstance(features, Matrix) else torch.as_tensor(features).reshape(len(features), -1)
+    y, omega = _checked_labels(len(features), y, weights, folds)
+    moments = streamed.moments(features)
+    num_classes, constant = int(y.max()) + 1, int((~moments.varies).sum())
+    prior = streamed.by_class(y, omega, num_classes)
+    entropy = float(-(prior * prior.clamp(min=1e-300).log()).sum())
+    note = "" if not constant else f"{constant} of {len(moments.varies)} features are constant"
+    if constant == len(moments.varies):
+        flat = torch.zeros(len(y), dtype=torch.float64)
+        return BiasEstimate(0.0, entropy, entropy, 0.0, 0.0, 0.0, 0.0, (0.0,) * num_classes, flat, len(y), decays[0], 0, note)
+    picked, share = streamed.sample_of(y, omega, 10 * folds, seed)
+    rows, target = streamed.Standard(features, moments), y[picked]
+    x, fold = rows[picked], spread_folds(target, folds, seed)
+    w, fitted = _fit_folds(x, target[:, None], share[:, None], fold, folds, decays, num_classes)
+    sampled = share @ _losses(x, target[:, None], w, fold)[:, :, 0]
+    best = int(sampled.argmin())
+    loss = torch.empty(len(y), dtype=torch.float64)
+    mine = streamed.folds_of_all(len(y), folds, picked, fold)
+    for part, logits in streamed.held_out(rows, w[:, best, 0].transpose(1, 2), mine):
+        z = logits.double()
+        loss[part] = z.logsumexp(1) - z.gather(1, y[part, None]).squeeze(1)
+    lost = max(0.0, float(sampled[best] - fitted[best, 0]) / 2 / entropy)
+    surprise = -prior[y].log()
+    risk = float(omega @ loss)
+    low, high = _interval(loss, y, omega, entropy, bootstrap, seed)
+    null = _permuted(x, target, share, decays[best], num_classes, permutations, seed)
+    of_loss, of_surprise = (streamed.by_class(y, omega * value, num_classes) for value in (loss, surprise))
+    said = [note] if note else []
+    if len(picked) < len(y):
+        said.append(f"fitted on {len(picked):,} of {len(y):,} rows, drawn class by class; every row is judged")
+    return BiasEstimate(
+        bias=1 - risk / entropy,
+        risk=risk,
+        entropy=entropy,
+        low=low,
+        high=high + lost if math.isnan(high) else min(1.0, high + lost),
+        chance=float(null.mean()) if len(null) else math.nan,
+        chance_high=float(null.max()) if len(null) else math.nan,
+        per_class=tuple(torch.where(of_surprise > 0, 1 - of_loss / of_surprise, math.nan).tolist()),
+        gain=surprise - loss,
+        n=len(y),
+        decay=decays[best],
+        width=x.shape[1] - 1,
+        note="; ".join(said),
+    )
+
+
+def bias_of_labels(features: Rows, y: Tensor, weights: Tensor | None = None, *, seed: int = 0) -> BiasEstimate:
     """Representation bias; for a multi-label task, the mean over labels, weighted by their entropies."""
     if y.ndim == 1:
         # The baseline's cost grows with the classes, its maximum with the permutations: with many classes, a few are enough.
@@ -157,7 +221,7 @@ def bias_of_labels(features: Tensor, y: Tensor, weights: Tensor | None = None, *
 
 
 def _without_zeros(
-    features: Tensor,
+    features: Rows,
     y: Tensor,
     weights: Tensor,
     folds: int,
@@ -170,7 +234,8 @@ def _without_zeros(
     weights = torch.as_tensor(weights)
     counted = weights != 0
     e = representation_bias(
-        torch.as_tensor(features)[counted], torch.as_tensor(y)[counted], weights[counted],
+        only(features if isinstance(features, Matrix) else torch.as_tensor(features), counted), torch.as_tensor(y)[counted],
+        weights[counted],
         folds=folds, decays=decays, permutations=permutations, bootstrap=bootstrap, seed=seed,
     )  # fmt: skip
     gain = torch.full((len(counted),), math.nan, dtype=torch.float64)
@@ -180,16 +245,33 @@ def _without_zeros(
 
 def _checked(features: Tensor, y: Tensor, weights: Tensor | None, folds: int) -> tuple[Tensor, Tensor, Tensor, str]:
     """Standardised features after a column of ones, class codes, weights that sum to 1, and a note."""
-    features, y = torch.as_tensor(features), tensor_of(y, "labels").long()
-    if len(features) != len(y) or not len(y):
-        raise UserError(f"{len(features)} rows of features but {len(y)} labels")
+    features = torch.as_tensor(features)
+    y, omega = _checked_labels(len(features), y, weights, folds)
     features = features.reshape(len(features), -1)
-    if folds < 2 or not len(y) or int(y.min()) < 0:
-        raise UserError(f"needs at least two folds, one row and class codes from 0 on; got {folds} folds and {len(y)} rows")
     bad = ~torch.isfinite(features).all(1)
     if bool(bad.any()):
         raise UserError(f"features have NaN or infinity in {int(bad.sum())} rows, first in row {int(bad.nonzero()[0])}")
-    counts = y.bincount() if len(y) else torch.zeros(0)
+    # Single precision gives the risk to a thousandth, and is twice as fast for a large matrix.
+    # Centre in the original precision, so that a small spread on a large offset is not lost.
+    original = features if features.dtype in (torch.float32, torch.float64) else features.double()
+    varies = original.amax(0) > original.amin(0)
+    note = "" if bool(varies.all()) else f"{int((~varies).sum())} of {len(varies)} features are constant"
+    if not bool(varies.any()):
+        return torch.ones(len(y), 1, dtype=torch.float64), y, omega, note
+    centred = original[:, varies] - original[:, varies].mean(0)
+    centred = centred / centred.abs().amax(0)  # before squaring, as 1e200 would overflow
+    x = (centred / centred.std(0)).to(torch.float32 if features.numel() > 2_000_000 else torch.float64)
+    return torch.cat([x.new_ones(len(x), 1), x], 1), y, omega, note
+
+
+def _checked_labels(rows: int, y: Tensor, weights: Tensor | None, folds: int) -> tuple[Tensor, Tensor]:
+    """Class codes, and weights that sum to 1."""
+    y = tensor_of(y, "labels").long()
+    if rows != len(y) or not len(y):
+        raise UserError(f"{rows} rows of features but {len(y)} labels")
+    if folds < 2 or int(y.min()) < 0:
+        raise UserError(f"needs at least two folds, one row and class codes from 0 on; got {folds} folds and {len(y)} rows")
+    counts = y.bincount()
     if int((counts > 0).sum()) < 2:
         raise UserError(f"only one class in {len(y)} rows: nothing to predict")
     if int(counts[counts > 0].min()) < folds:
@@ -198,17 +280,7 @@ def _checked(features: Tensor, y: Tensor, weights: Tensor | None, folds: int) ->
     omega = torch.ones(len(y), dtype=torch.float64) if weights is None else torch.as_tensor(weights).double()
     if len(omega) != len(y) or not bool(torch.isfinite(omega).all()) or bool((omega < 0).any()) or float(omega.sum()) <= 0:
         raise UserError("weights must be one finite number per row, not negative, not all 0")
-    # Single precision gives the risk to a thousandth, and is twice as fast for a large matrix.
-    # Centre in the original precision, so that a small spread on a large offset is not lost.
-    original = features if features.dtype in (torch.float32, torch.float64) else features.double()
-    varies = original.amax(0) > original.amin(0)
-    note = "" if bool(varies.all()) else f"{int((~varies).sum())} of {len(varies)} features are constant"
-    if not bool(varies.any()):
-        return torch.ones(len(y), 1, dtype=torch.float64), y, omega / omega.sum(), note
-    centred = original[:, varies] - original[:, varies].mean(0)
-    centred = centred / centred.abs().amax(0)  # before squaring, as 1e200 would overflow
-    x = (centred / centred.std(0)).to(torch.float32 if features.numel() > 2_000_000 else torch.float64)
-    return torch.cat([x.new_ones(len(x), 1), x], 1), y, omega / omega.sum(), note
+    return y, omega / omega.sum()
 
 
 def held_out_loss(
@@ -216,20 +288,34 @@ def held_out_loss(
 ) -> tuple[Tensor, Tensor]:
     """Cross-entropies (n, decays, Q) of every row by the estimator that held it out, for Q columns of labels and weights (n, Q);
     and the risks (decays, Q) of the estimators on the rows they were fitted on."""
+    w, fitted = _fit_folds(x, y, omega, fold, folds, decays, num_classes)
+    return _losses(x, y, w, fold), fitted
+
+
+def _fit_folds(
+    x: Tensor, y: Tensor, omega: Tensor, fold: Tensor, folds: int, decays: tuple[float, ...], num_classes: int
+) -> tuple[Tensor, Tensor]:
+    """Estimators (folds, decays, Q, C, D), each without its fold, and their risks (decays, Q) on the rows they were fitted on."""
     copies = y.shape[1]
     # One problem per (fold, copy); one pass over the rows serves all.
     outside = (fold[:, None] != torch.arange(folds))[:, :, None] * omega[:, None, :].to(x.dtype)
     labels = y[:, 0] if copies == 1 else y.repeat(1, folds)
     w, fitted = fit_with_risks(x, labels, outside.flatten(1), decays, num_classes)
     w = w.view(len(decays), folds, copies, x.shape[1], num_classes).permute(1, 0, 2, 4, 3)
-    loss = torch.empty(len(decays), copies, len(x), dtype=torch.float64)
+    return w, fitted.view(len(decays), folds, copies).mean(1)
+
+
+def _losses(x: Tensor, y: Tensor, w: Tensor, fold: Tensor) -> Tensor:
+    """(n, decays, Q) cross-entropies of the rows by the estimators that held them out."""
+    folds, decays, copies, num_classes, _ = w.shape
+    loss = torch.empty(decays, copies, len(x), dtype=torch.float64)
     for k in range(folds):
         flat = w[k].reshape(-1, x.shape[1])
         for rows in torch.split((fold == k).nonzero()[:, 0], max(1, 4 * PASS // len(flat))):
-            logits = (flat @ x[rows].T).double().view(len(decays), copies, num_classes, len(rows))
-            target = y[rows].T[None, :, None].expand(len(decays), -1, -1, -1)
+            logits = (flat @ x[rows].T).double().view(decays, copies, num_classes, len(rows))
+            target = y[rows].T[None, :, None].expand(decays, -1, -1, -1)
             loss[:, :, rows] = logits.logsumexp(2) - logits.gather(2, target).squeeze(2)
-    return loss.permute(2, 0, 1), fitted.view(len(decays), folds, copies).mean(1)
+    return loss.permute(2, 0, 1)
 
 
 def _interval(loss: Tensor, y: Tensor, omega: Tensor, entropy: float, draws: int, seed: int) -> tuple[float, float]:

@@ -51,9 +51,11 @@ def first_of(audit: dict[str, Any], samples: list[Sample], drawn: charts.Drawing
     trial = audit["trial"]
     pairs = {words: (trial[key]["before"], trial[key]["after"]) for key, words in TRIED.items()} if trial else {}
     gained, lost = sorted_changes(pairs)
+    tone = _tone(audit)
+    more += [] if told else [f"But {line}" for line in _other_doubts(audit)[:2]]
     return First(
-        tone=_tone(audit), sentence=sentence, more=more, numbers=_numbers(audit), sides=sides,
-        chart=charts.NOTHING if sides else drawn, todo=_todo(audit, told), gained=gained, lost=lost,
+        tone=tone, sentence=sentence, more=more, numbers=_numbers(audit), sides=sides,
+        chart=charts.NOTHING if sides else drawn, todo=_todo(audit, tone == GOOD), gained=gained, lost=lost,
     )  # fmt: skip
 
 
@@ -61,10 +63,18 @@ def _tone(audit: dict[str, Any]) -> str:
     found = audit["representations"]
     if found and found[0]["verdict"] in TONES:
         return TONES[found[0]["verdict"]]
-    leaks = [c["leakage"] for c in audit["columns"] if "leakage" in c]
-    if any(leak["low"] > leak["chance"] for leak in leaks) or (audit["leaks"] or {}).get("findings"):
-        return DOUBT
-    return GOOD if found else INFO
+    return DOUBT if _other_doubts(audit) else GOOD if found else INFO
+
+
+def _other_doubts(audit: dict[str, Any]) -> list[str]:
+    """What speaks against the data besides the probes: bias columns that the labels give away, and leaks between splits."""
+    leaks = [(c["name"], c["leakage"]) for c in audit["columns"] if "leakage" in c]
+    doubts = [
+        f"the labels give {name} away: guessed right in {percent(leak['dataset'])}, by chance in {percent(leak['chance'])}."
+        for name, leak in leaks
+        if leak["low"] > leak["chance"]
+    ]
+    return doubts + [k["sentence"][:1].lower() + k["sentence"][1:] for k in (audit["leaks"] or {}).get("findings", [])]
 
 
 def _numbers(audit: dict[str, Any]) -> list[Number]:
@@ -85,21 +95,22 @@ def _numbers(audit: dict[str, Any]) -> list[Number]:
             numbers.append(
                 Number(value=percent(leak["dataset"]), label=f"of {column['name']} guessed from the labels", note=note)
             )
-    if trial:
-        before, after = (100 * trial["independent"][when] for when in ("before", "after"))
+    tried = [trial["independent"][when] for when in ("before", "after")] if trial else []
+    if tried and all(share is not None and share == share for share in tried):
+        value = " → ".join(f"{100 * share:.0f}" for share in tried)
         label = "right without the shortcut's help, in a trial"
-        numbers.append(Number(value=f"{before:.0f} → {after:.0f} %", label=label, note="plain training → balanced against it"))
+        numbers.append(Number(value=f"{value} %", label=label, note="plain training → balanced against it"))
     told = sum(f["verdict"] in TONES for f in found)
     if found:
         numbers.append(Number(value=f"{told} of {len(found)}", label="probes tell the class and perhaps should not"))
     return numbers[:3]
 
 
-def _todo(audit: dict[str, Any], told: bool) -> list[Todo]:
+def _todo(audit: dict[str, Any], good: bool) -> list[Todo]:
     steps = [Todo(why=f"{step['why'][:1].upper()}{step['why'][1:]}", command=step["command"]) for step in audit["next"]]
     answer = Todo(why="Answer whether it should tell the class: see “Shortcut or signal?” below.")
     if audit["questions"]:
         steps.insert(0 if audit["representations"][0]["verdict"] == "question" else len(steps), answer)
-    elif not told and steps:
+    elif good and steps:
         steps.insert(0, Todo(why="Nothing has to be repaired."))
     return steps

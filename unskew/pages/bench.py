@@ -74,7 +74,7 @@ def report(
 def render(content: dict[str, Any], frame: pl.DataFrame, failed: list[str], baseline: str) -> str:
     """The page of a bench."""
     blocks = _blocks(frame)
-    minutes = f"{content['seconds'] / 60:.0f} minutes of training"
+    minutes = f"{content['seconds'] / 60:.0f} min of training"
     about = f"{content['suite']}, scale {content['scale']} · {content['done']} of {content['runs']} runs · {minutes}"
     footer = f"unskew {content['unskew']} · every figure here is in report.json, results.parquet, results.csv and results.tex"
     return page(

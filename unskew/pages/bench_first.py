@@ -55,7 +55,8 @@ def _best(block: Block) -> dict[str, Any] | None:
 
 def _balance(blocks: list[Block], baseline: str) -> tuple[list[str], list[str]]:
     """On each data set, what the best method gains over the baseline, and what it costs."""
-    gained, lost = [], []
+    gained: list[str] = []
+    lost: list[str] = []
     for block in blocks:
         best, base = _best(block), next((m for m in block["methods"] if m["name"] == baseline), None)
         if best is None or base is None or best is base or base["figures"][0]["mean"] is None:

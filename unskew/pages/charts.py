@@ -210,7 +210,7 @@ def gain(runs: list[dict[str, Any]], least: int = 2) -> Drawing:
             "rows:N",
             title=None,
             legend=alt.Legend(orient="top"),
-            scale=alt.Scale(domain=["aligned", "conflicting"], range=["#9aa5b1", "#3f978a"]),
+            scale=alt.Scale(domain=["aligned", "conflicting"], range=["#9aa5b1", "#4a6fa5"]),
         ),
     )
     spans = base.mark_rule(strokeWidth=2, color=INK).encode(x="low:Q", x2="high:Q")

@@ -92,7 +92,8 @@ def sorted_changes(pairs: Mapping[str, tuple[float | None, float | None]]) -> tu
     >>> sorted_changes({"a": (0.5, 0.75), "b": (0.5, 0.25), "c": (None, 0.1), "d": (0.5, 0.5)})
     (['a: 50.0 % to 75.0 % (+25.0 points)'], ['b: 50.0 % to 25.0 % (-25.0 points)'])
     """
-    gained, lost = [], []
+    gained: list[str] = []
+    lost: list[str] = []
     for name, (before, after) in pairs.items():
         if before is None or after is None or before != before or after != after or abs(after - before) < 5e-4:
             continue

@@ -24,6 +24,7 @@ TRUTH = {  # colours of rows in charts
 }  # fmt: skip
 SHORTCUT = 0.1  # a bias worth removing
 LEAST_GAIN = 0.2  # share of that bias which a repair should remove
+FEW_LEFT = 0.1  # share of the rows that effective ones are; below it, the price is high
 LEAST_SHARE = 0.2  # part of a class's share of the rows that should stay
 
 
@@ -98,7 +99,8 @@ def first_of(repair: dict[str, Any], samples: list[Sample], drawn: Drawing) -> F
     """The first screen: what can still be read, what is left of the rows, and samples of both ends."""
     sentence, more = in_two(repair["verdict"])
     tone = {"removed": GOOD, "less": GOOD, "hardly less": DOUBT, "more": BAD, "reversed": BAD}.get(repair["change"], INFO)
-    tone = BAD if repair["harms"] else DOUBT if tone == GOOD and more else tone
+    few = repair["effective"] is not None and repair["effective"] < FEW_LEFT * repair["rows"]
+    tone = BAD if repair["harms"] else DOUBT if tone == GOOD and (more or few) else tone
     numbers = []
     for measured in repair["representations"][:1]:
         before, after = measured["before"]["bias"], measured["after"]["bias"]
@@ -122,7 +124,8 @@ def first_of(repair: dict[str, Any], samples: list[Sample], drawn: Drawing) -> F
 
 def _balance(repair: dict[str, Any]) -> tuple[list[str], list[str]]:
     """What a repair gains (less can be read) and what it costs (rows, and shares of classes)."""
-    gained, lost = [], []
+    gained: list[str] = []
+    lost: list[str] = []
     for measured in repair["representations"]:
         before, after = measured["before"]["bias"], measured["after"]["bias"]
         if before is not None and after is not None:

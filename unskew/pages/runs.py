@@ -64,7 +64,7 @@ def render_predictions(found: Evaluation) -> str:
 
 def _page(runs: list[Run], kind: str, name: str, about: str, footer: str, **drawn: Any) -> str:
     sets = all(run["data"]["multi_label"] for run in runs)  # most averages need one class per row
-    first = next((run["metrics"]["leakage"] for run in runs if "leakage" in run["metrics"]), {})
+    first: dict[str, Any] = next((run["metrics"]["leakage"] for run in runs if "leakage" in run["metrics"]), {})
     return page(
         "report.html", kind=kind, name=name, about=about, footer=footer, first=first_of(runs), runs=runs,
         averages=OF_SETS if sets else AVERAGES, notes=leakage_notes, meaning=MEANING, plane_bias=first.get("bias", ""),
@@ -148,7 +148,11 @@ def gains(base: Run, best: Run) -> tuple[list[str], list[str]]:
 def _interval(run: Run, figure: str) -> str:
     low, high = run["metrics"]["intervals"].get(figure) or (None, None)
     n = run["metrics"]["rows"].get(figure)
-    return "" if low is None or low != low else f"95 % interval {percent(low)} to {percent(high)}" + (f", n {n}" if n else "")
+    return (
+        ""
+        if low is None or high is None or low != low
+        else f"95 % interval {percent(low)} to {percent(high)}" + (f", n {n}" if n else "")
+    )
 
 
 def _numbers(run: Run) -> list[Number]:

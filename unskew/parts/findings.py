@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from unskew.core.matrix import Rows
 from unskew.core.rng import stream
 from unskew.features import Spec
 from unskew.measure.overlap import left_over, overlap
@@ -124,7 +125,7 @@ def ordered(findings: Sequence[Finding]) -> list[Finding]:
     return found
 
 
-def grouped(findings: Sequence[Finding], features: Mapping[str, Tensor], y: Tensor, classes: int, seed: int) -> list[Finding]:
+def grouped(findings: Sequence[Finding], features: Mapping[str, Rows], y: Tensor, classes: int, seed: int) -> list[Finding]:
     """The findings with `same_as`, `adds`, `left` and `contradicting` filled in for shortcuts and questions; y (n,) has one class."""
     some = torch.randperm(len(y), generator=stream(seed, "overlap"))[:ROWS]
     target = y[some]

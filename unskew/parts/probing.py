@@ -5,13 +5,16 @@ import dataclasses
 import torch
 from torch import Tensor
 
+from unskew.core.matrix import Matrix, Rows
 from unskew.measure.representation_bias import BiasEstimate, bias_of_labels
+from unskew.stats.streamed import without_numbers
 
 
-def read(features: Tensor, y: Tensor, *, seed: int = 0) -> BiasEstimate:
+def read(features: Rows, y: Tensor, *, seed: int = 0) -> BiasEstimate:
     """Representation bias of the rows whose features are numbers; `n` counts them. The others have gain 0: nothing is known of them."""
-    judged = ~torch.isnan(features).any(1)
+    judged = ~without_numbers(features)
     if bool(judged.all()):
         return bias_of_labels(features, y, seed=seed)
-    estimate = bias_of_labels(torch.nan_to_num(features), y, judged.double(), seed=seed)
+    numbers = features if isinstance(features, Matrix) else torch.nan_to_num(features)  # rows of weight 0 are not read
+    estimate = bias_of_labels(numbers, y, judged.double(), seed=seed)
     return dataclasses.replace(estimate, gain=torch.nan_to_num(estimate.gain))

@@ -2,6 +2,8 @@
 
 import io
 import json
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,16 @@ from torch import Tensor
 
 from unskew.core.errors import UserError
 from unskew.core.failures import refusing
-from unskew.core.files import replacing
+from unskew.core.files import replacing, whole_folder
 from unskew.core.tables import read_parquet
+
+LARGE = 2_000_000  # rows of a table in one file
+SHARD = 1_000_000  # rows of a part of a larger one
+
+
+def shards(path: Path) -> list[Path]:
+    """The parts of a table in a folder, in order; none if the path is something else."""
+    return sorted(path.glob("part-*.parquet")) if path.is_dir() else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +69,34 @@ class Table:
         return torch.from_numpy(series.to_numpy().copy())
 
     def save(self, path: Path) -> None:
+        """Write a Parquet file; of more than LARGE rows a folder of this name, with a part for every million of them."""
+        if len(self) <= LARGE:
+            if path.is_dir() and self.is_at(path):  # a larger result was here
+                shutil.rmtree(path)
+            with replacing(path) as part:
+                self._write(self.frame, part)
+            return
+        path.unlink(missing_ok=True) if path.is_file() else None
+        with whole_folder(path) as folder:
+            for number, frame in enumerate(self.frame.iter_slices(SHARD)):
+                self._write(frame, folder / f"part-{number:05d}.parquet")
+
+    def _write(self, frame: pl.DataFrame, path: Path) -> None:
         packed = io.BytesIO()
-        self.frame.write_parquet(packed, metadata={"unskew": json.dumps(self.made_by)})
-        with replacing(path) as part:
-            part.write_bytes(packed.getbuffer())  # a full disk then raises an ordinary OSError
+        frame.write_parquet(packed, metadata={"unskew": json.dumps(self.made_by)})
+        path.write_bytes(packed.getbuffer())  # a full disk then raises an ordinary OSError
+
+    @staticmethod
+    def is_at(path: Path) -> bool:
+        """Whether a table lies there: a file, or a folder of parts."""
+        return path.is_file() or bool(shards(path))
 
     @classmethod
-    def read(cls, path: Path) -> "Table":
-        frame, metadata = read_parquet(path)
+    def read(cls, path: Path, columns: Sequence[str] = ()) -> "Table":
+        """The table at a path; of its columns only these, if it has them all: nothing else is then read from the disk."""
+        parts = shards(path) or [path]
+        read = [read_parquet(part, columns) for part in parts]
+        frame, metadata = pl.concat([frame for frame, _ in read]) if len(read) > 1 else read[0][0], read[0][1]
         with refusing(f"{path}: its metadata is not unskew's"):
             made_by = json.loads(metadata.get("unskew", "{}"))
         if not isinstance(made_by, dict):

@@ -13,7 +13,11 @@ from torch import Tensor, nn
 
 from unskew.core import config, registry
 from unskew.core.errors import UserError
+from unskew.core.matrix import Matrix, Rows
 from unskew.data.dataset import DataSet
+from unskew.stats.streamed import Scaled, moments
+
+MANY = 1_000_000  # rows that are not standardised all at once
 
 
 class Work(Protocol):
@@ -33,8 +37,8 @@ class Work(Protocol):
         """A file in which a long computation may save its state, to resume after an interruption."""
         ...
 
-    def features(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """(ids, features) of the readable rows: the named representations, concatenated."""
+    def features(self, names: Sequence[str]) -> tuple[Tensor, Rows]:
+        """(ids, features) of the readable rows: the named representations, side by side; in a file if they are many."""
         ...
 
     def default_features(self) -> list[str]:
@@ -45,7 +49,7 @@ class Work(Protocol):
         """The network of a finished run, or one trained now with `method` and the given settings."""
         ...
 
-    def layer(self, run: str, method: str) -> tuple[Tensor, Tensor]:
+    def layer(self, run: str, method: str) -> tuple[Tensor, Rows]:
         """(ids, last feature layer of that network) of the rows."""
         ...
 
@@ -55,6 +59,10 @@ class Work(Protocol):
 
     def reference(self, steps: int, folds: int) -> tuple[Tensor, Tensor]:
         """(ids, held-out logits) of a simple model: (n, C), or (n, L, 2) for several labels per row."""
+        ...
+
+    def opinion(self, run: str, method: str) -> tuple[Tensor, Tensor]:
+        """(ids, the class that that network says) of the rows."""
         ...
 
     def logits(self, run: str, method: str) -> tuple[Tensor, Tensor]:
@@ -102,6 +110,13 @@ def load(name: str) -> Repair:
 def one_class_per_row(data: DataSet, name: str) -> None:
     if data.multi_label:
         raise UserError(f"{name} needs one class per row, but {data.name} has several labels per row; use balance")
+
+
+def unit_rows(features: Rows) -> Tensor | Scaled:
+    """`unit_columns` of any number of rows: computed when they are asked for, if they are in a file or many."""
+    if isinstance(features, Matrix) or len(features) >= MANY:
+        return Scaled(features, moments(features))
+    return unit_columns(features)
 
 
 def unit_columns(features: Tensor) -> Tensor:

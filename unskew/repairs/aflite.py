@@ -36,14 +36,16 @@ from torch import Tensor
 from unskew.core import checkpoint, progress
 from unskew.core.config import whole_names
 from unskew.core.errors import UserError
+from unskew.core.matrix import Matrix, Rows, only
 from unskew.core.rng import stream
 from unskew.records import Table
-from unskew.repairs._contract import Outcome, Use, Work, one_class_per_row, unit_columns
+from unskew.repairs._contract import Outcome, Use, Work, one_class_per_row, unit_rows
 from unskew.stats.groups import tensor_of
 from unskew.stats.independence import calibrate
-from unskew.stats.readers import class_balanced, held_out_logits, with_constant
+from unskew.stats.readers import held_out_opinion
 from unskew.stats.select import check_kept
 from unskew.stats.softmax import fit_softmax
+from unskew.stats.streamed import Scaled
 
 SPLITS = ("train",)
 METHOD = "erm"
@@ -93,7 +95,7 @@ def apply(work: Work, cfg: Config) -> Outcome:
     fresh = ~torch.isin(index, known)
     if int(fresh.sum()) < len(data.classes):
         raise UserError(f"aflite: the network of {cfg.run} was trained on all rows but {int(fresh.sum())}; train it on fewer")
-    every, index, features = index, index[fresh], features[fresh]
+    every, index, features = index, index[fresh], features if bool(fresh.all()) else only(features, fresh)
     kept, score, rounds = aflite(
         features, data.y[index], models=cfg.models, train=cfg.train, slice=cfg.slice, tau=cfg.tau, size=cfg.size,
         decay=cfg.decay, seed=work.seed, state=work.state,
@@ -108,8 +110,8 @@ def apply(work: Work, cfg: Config) -> Outcome:
 
     if cfg.calibrate == "none":
         return Outcome(every, whole(weight), whole(score), figures={"rounds": rounds}, representations=cfg.phi)
-    y, x = data.y[index], with_constant(features.reshape(len(index), -1))
-    opinion = held_out_logits(x, y, len(data.classes), (1e-2,), weight=class_balanced(y), seed=work.seed)[0].argmax(1)
+    y = data.y[index]
+    opinion = held_out_opinion(features, y, len(data.classes), 1e-2, work.seed)
     tempered = calibrate(weight, y, opinion, len(data.classes))
     progress.say(tempered.words())
     figures = {"rounds": rounds, "power": tempered.power, "effective_rows": tempered.effective, "notes": [tempered.words()]}
@@ -124,7 +126,7 @@ def _known(run: str) -> Tensor:
 
 
 def aflite(
-    features: Tensor,
+    features: Rows,
     y: Tensor,
     *,
     models: int = 64,
@@ -137,15 +139,15 @@ def aflite(
     state: Path | None = None,
 ) -> tuple[Tensor, Tensor, int]:
     """(positions of the rows kept, last score of every row, rounds made)."""
-    x, y = torch.as_tensor(features), tensor_of(y, "labels").long()
-    if len(x) != len(y) or not len(y):
-        raise UserError(f"{len(x)} rows of features for {len(y)} labels")
+    y = tensor_of(y, "labels").long()
+    features = features if isinstance(features, Matrix) else torch.as_tensor(features)
+    if len(features) != len(y) or not len(y):
+        raise UserError(f"{len(features)} rows of features for {len(y)} labels")
     if int(y.min()) < 0:
         raise UserError(f"labels must be class codes from 0 on, but row {int(y.argmin())} has {int(y.min())}")
-    if not bool(torch.isfinite(x).all()):
+    if isinstance(features, Tensor) and not bool(torch.isfinite(features).all()):
         raise UserError("features have NaN or infinity")
-    x = unit_columns(x.reshape(len(x), -1)).float()
-    x = torch.cat([x.new_ones(len(x), 1), x], 1)
+    x = unit_rows(features.reshape(len(features), -1) if isinstance(features, Tensor) else features)
     kept, score, rounds = torch.arange(len(y)), torch.zeros(len(y), dtype=torch.float64), 0
     if state is not None and state.is_file():
         tensors, facts = checkpoint.read(state)
@@ -157,7 +159,8 @@ def aflite(
     most, least = max(1, round(slice * len(y))), round(size * len(y))
     with progress.bar("aflite rounds", -(-(len(y) - least) // most), rounds) as advance:
         while len(kept) > least and int(y[kept].bincount().count_nonzero()) > 1:
-            score[kept] = predictability(x[kept], y[kept], models, train, decay, stream(seed, "aflite", rounds))
+            mine = x[kept] if isinstance(x, Tensor) else x.only(kept)
+            score[kept] = predictability(mine, y[kept], models, train, decay, stream(seed, "aflite", rounds))
             order = kept[score[kept].argsort(descending=True, stable=True)]
             gone = order[: min(most, len(kept) - least)]
             gone = gone[score[gone] >= tau]
@@ -171,8 +174,14 @@ def aflite(
     return kept, score, rounds
 
 
-def predictability(x: Tensor, y: Tensor, models: int, train: float, decay: float | None, generator: torch.Generator) -> Tensor:
-    """The share of `models` that held a row out and get it right; 0 if none held it out. The first column of x is ones."""
+def with_ones(x: Tensor) -> Tensor:
+    return torch.cat([torch.ones(len(x), 1), x.float()], 1)
+
+
+def predictability(
+    x: Tensor | Scaled, y: Tensor, models: int, train: float, decay: float | None, generator: torch.Generator
+) -> Tensor:
+    """The share of `models` that held a row out and get it right; 0 if none held it out."""
     pool = torch.arange(len(y))
     if len(y) > POOL:
         pool = torch.randperm(len(y), generator=generator)[:POOL].sort().values
@@ -180,16 +189,22 @@ def predictability(x: Tensor, y: Tensor, models: int, train: float, decay: float
     inside = torch.stack([torch.randperm(len(pool), generator=generator) < size for _ in range(models)], 1)  # (pool, m)
     # The scores need only the predictions, not a fully converged loss.
     w = fit_softmax(
-        x[pool], y[pool], inside, (1 / size if decay is None else decay,), int(y.max()) + 1, tolerance=TOLERANCE, iterations=100
+        with_ones(x[pool]),
+        y[pool],
+        inside,
+        (1 / size if decay is None else decay,),
+        int(y.max()) + 1,
+        tolerance=TOLERANCE,
+        iterations=100,
     )[0]  # (m, D, C)
-    flat = w.transpose(1, 2).reshape(-1, x.shape[1])
+    flat = w.transpose(1, 2).reshape(-1, x.shape[1] + 1)
     score = torch.empty(len(y), dtype=torch.float64)
     held = torch.full((len(y),), models)
     held[pool] -= inside.sum(1)
     place = torch.full((len(y),), -1)
     place[pool] = torch.arange(len(pool))
     for rows in torch.split(torch.arange(len(y)), max(1, 2_000_000 // len(flat))):
-        right = (flat @ x[rows].T).view(models, -1, len(rows)).argmax(1) == y[rows]
+        right = (flat @ with_ones(x[rows]).T).view(models, -1, len(rows)).argmax(1) == y[rows]
         drawn = place[rows] >= 0
         right[:, drawn] &= ~inside[place[rows[drawn]]].T
         score[rows] = right.sum(0).double()

@@ -81,12 +81,14 @@ def balance(y: Tensor, bias: Tensor, *, alpha: float = 1.0, seed: int = 0) -> Ba
     """
     if not alpha >= 1:
         raise UserError(f"alpha={alpha:g}: must be at least 1")
-    labels, value = _labels(torch.as_tensor(y)), _values(torch.as_tensor(bias))
+    labels, value, single = _labels(torch.as_tensor(y)), _values(torch.as_tensor(bias)), torch.as_tensor(y).ndim == 1
     if len(labels) != len(value):
         raise UserError(f"{len(labels)} labels for {len(value)} bias values")
     sizes = int(value.max()) + 1 if len(value) else 0
     if sizes < 2:
         raise UserError(f"balance needs at least two bias values, got {sizes}")
+    if single:
+        return _one_class(labels, value, sizes, alpha, seed)
     known = (value >= 0).nonzero().flatten()
     mask = F.one_hot(value[known], sizes)  # (m, V)
     sets = labels[known].long()
@@ -111,6 +113,28 @@ def balance(y: Tensor, bias: Tensor, *, alpha: float = 1.0, seed: int = 0) -> Ba
     final = sets[best].T @ mask[best]
     ratios = tuple(float(r) for r in final.amax(1).double() / final.amin(1))
     return Balanced(kept.nonzero().flatten(), best_ratio, ratios, tuple(one_sided))
+
+
+def _one_class(y: Tensor, value: Tensor, sizes: int, alpha: float, seed: int) -> Balanced:
+    """One class per row: of every group above its limit, the first rows in a random order are dropped. No row is looked at alone."""
+    known = (value >= 0).nonzero().flatten()
+    classes = int(y.max()) + 1
+    cell = y[known] * sizes + value[known]
+    count = cell.bincount(minlength=classes * sizes).view(classes, sizes)
+    bound = (count > 0).all(1)
+    least = torch.where(bound, count.amin(1), 0)
+    limit = torch.where(bound, (alpha * least.double() + 1e-9).long(), len(y))[:, None].expand_as(count)
+    excess = (count - limit).clamp(min=0).flatten()
+    order = torch.randperm(len(known), generator=stream(seed, "balance"))
+    order = order[cell[order].argsort(stable=True)]  # group after group, each in random order
+    starts = count.flatten().cumsum(0) - count.flatten()
+    rank = torch.arange(len(order)) - starts[cell[order]]
+    kept = torch.ones(len(y), dtype=torch.bool)
+    kept[known[order[rank < excess[cell[order]]]]] = False
+    final = torch.minimum(count, limit)
+    ratios = tuple(float(r) for r in final.amax(1).double() / final.amin(1))
+    one_sided = ((count.sum(1) > 0) & ~bound).nonzero().flatten().tolist()
+    return Balanced(kept.nonzero().flatten(), _worst(final, bound), ratios, tuple(one_sided))
 
 
 def _round(here: Tensor, order: Tensor, sets: Tensor, value: Tensor, count: Tensor, bound: Tensor, alpha: float) -> bool:
@@ -142,7 +166,7 @@ def _worst(count: Tensor, bound: Tensor) -> float:
 def _labels(y: Tensor) -> Tensor:
     if not y.numel() or int(y.min()) < 0:
         raise UserError(f"balance needs labels as class codes from 0 on, or zeros and ones; got {len(y)} rows")
-    return y if y.ndim == 2 else F.one_hot(y.long())
+    return y if y.ndim == 2 else y.long()
 
 
 def _values(bias: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unskew.core.errors import UserError
+from unskew.core.matrix import slices
 from unskew.repairs._contract import Outcome, Use, Work, one_class_per_row
 from unskew.stats.groups import tensor_of
 from unskew.stats.select import check_kept
@@ -79,8 +80,10 @@ def denoise(logits: Tensor, y: Tensor, *, factor: float = 1.0, floor: float = 1e
         raise UserError(f"denoise needs finite logits, one row per label; got {tuple(logits.shape)} for {len(y)} labels")
     if len(y) and not 0 <= int(y.min()) <= int(y.max()) < logits.shape[1]:
         raise UserError(f"labels must be class codes from 0 to {logits.shape[1] - 1}, got {int(y.min())} to {int(y.max())}")
-    log_p = F.log_softmax(logits.double(), 1)
-    loss = -log_p.gather(1, y[:, None]).squeeze(1)
-    entropy = (-(log_p.exp() * log_p).sum(1)).clamp(min=floor)
+    loss, entropy = (torch.empty(len(y), dtype=torch.float64) for _ in range(2))
+    for part in slices(len(y)):  # double precision takes twice the memory of the logits
+        log_p = F.log_softmax(logits[part].double(), 1)
+        loss[part] = -log_p.gather(1, y[part, None]).squeeze(1)
+        entropy[part] = (-(log_p.exp() * log_p).sum(1)).clamp(min=floor)
     delta = float(loss.sum() / entropy.sum())
     return Denoised(loss / entropy < factor * delta, loss, entropy, delta)

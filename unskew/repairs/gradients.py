@@ -25,7 +25,7 @@ further apart than independent; `calibrate=none` is the paper's literal form.
 
 The gradient of the last layer's weights is (softmax - onehot) times the features, so its norm is a product of two norms, the sum
 of its absolute values is a matrix product, and one forward pass serves all rows. Other layers use torch.func, one vectorised
-backward per row.
+backward per row. Many rows take three passes (norms, mean directions, scores) and hold three numbers per row.
 
 Source: "Mitigating Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission, section 4.
 Differs: the equation for S is illegible in our copy of the paper; the form above agrees with everything the text says about it
@@ -39,15 +39,17 @@ the place of the inverse norm in M, for the paper's comparison of scores, whose 
 label (`softmax`), one over the loss (`loss`), and e to the label's logit (`logit`). `layer=all` takes all parameters.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from unskew.core import config, progress
 from unskew.core.errors import UserError
+from unskew.core.executor import map_rows, on_cluster
 from unskew.core.rng import seed_of
 from unskew.data.augment import preset
 from unskew.data.dataset import DataSet
@@ -63,6 +65,8 @@ TRAIN = {  # as in the paper's Table 4, but ten epochs: longer training makes th
     "train.epochs": 10, "train.batch": 256, "select.every": "10 epochs",
 }  # fmt: skip
 BATCH = 1024  # rows of a forward pass
+SENT = 16 * BATCH  # rows sent to a worker of a cluster at a time
+KEPT = 2**26  # numbers of gradients that are kept from one pass to the next; more are computed again
 DENSE = 4_000_000  # numbers of per-sample gradients held at once, for layers without a closed form
 
 
@@ -95,7 +99,7 @@ def apply(work: Work, cfg: Config) -> Outcome:
     one_class_per_row(work.data, "gradients")
     model = work.network(cfg.run, METHOD)
     index, p, figures = scored(model, work.seen_by(model), work.rows, cfg)
-    opinion = work.logits(cfg.run, METHOD)[1].argmax(1)
+    opinion = work.opinion(cfg.run, METHOD)[1]
     if cfg.calibrate == "none":
         return Outcome(index, p, p, figures=figures, opinion=opinion)
     tempered = calibrate(p, work.data.y[index], opinion, len(work.data.classes))
@@ -124,58 +128,164 @@ def gradient_probabilities(model: nn.Module, data: Any, rows: Tensor | None = No
     def chunks() -> Iterator[tuple[Tensor, Tensor]]:
         return zip(torch.split(torch.arange(len(x)), BATCH), torch.split(x, BATCH), strict=True)
 
-    return _scored(model, chunks, y, cfg)[1]
+    return _scored(model, lambda layer: _Here(model, layer, chunks, y, cfg), y, cfg)[1]
 
 
 def scored(model: nn.Module, data: DataSet, rows: Tensor, cfg: Config) -> tuple[Tensor, Tensor, dict[str, Any]]:
     change = preset(cfg.augment)
+    if on_cluster() and cfg.mode == "eval" and cfg.augment == "none":  # else one row's draws depend on those before it
+        return _scored(model, lambda layer: _There(model, layer, data, rows, cfg), data.y, cfg)
 
     def chunks() -> Iterator[tuple[Tensor, Tensor]]:
         return rows_in_order(data, rows, BATCH, workers=2, change=change)
 
-    return _scored(model, chunks, data.y, cfg)
+    return _scored(model, lambda layer: _Here(model, layer, chunks, data.y, cfg), data.y, cfg)
 
 
-Chunks = Callable[[], Iterator[tuple[Tensor, Tensor]]]  # (ids, inputs) of all rows, from the beginning each time it is called
+class Passes(Protocol):
+    """Passes over the rows of one model: `work(ids, gradients)` or `work(ids, logits)` of a few rows at a time, in order."""
+
+    def gradients(self, work: Callable[[Tensor, Gradients], Any]) -> Iterator[Any]: ...
+
+    def logits(self, work: Callable[[Tensor, Tensor], Any]) -> Iterator[Any]: ...
 
 
-def _scored(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> tuple[Tensor, Tensor, dict[str, Any]]:
-    if cfg.mode == "train" and not find_layer(model, cfg.layer).closed:
+@dataclass
+class _Here:
+    """In this process. Gradients are kept for the next pass if they are small and few."""
+
+    model: nn.Module
+    layer: Layer | None  # None: only logits are asked for
+    chunks: Callable[[], Iterator[tuple[Tensor, Tensor]]]  # (ids, inputs) of all rows, from the beginning at every call
+    y: Tensor
+    cfg: Config
+    kept: list[tuple[Tensor, Gradients]] | None = None  # of all rows, once a pass is over
+
+    def gradients(self, work: Callable[[Tensor, Gradients], Any]) -> Iterator[Any]:
+        if self.kept is not None:
+            yield from (work(ids, g) for ids, g in self.kept)
+            return
+        assert self.layer is not None
+        kept: list[tuple[Tensor, Gradients]] | None = []
+        numbers = 0
+        for ids, g in _gradients(self.model, self.layer, self.chunks(), self.y, self.cfg.bias):
+            numbers += len(ids) * 4 * self.cfg.k
+            if kept is not None and g.small(self.cfg.k) and numbers <= KEPT:
+                kept.append((ids, g))
+            else:
+                kept = None
+            yield work(ids, g)
+        self.kept = kept
+
+    def logits(self, work: Callable[[Tensor, Tensor], Any]) -> Iterator[Any]:
+        with torch.no_grad():
+            yield from (work(ids, self.model(x).double()) for ids, x in self.chunks())
+
+
+@dataclass(frozen=True)
+class _There:
+    """On a cluster: parts of the rows are sent to workers, each of which has the model."""
+
+    model: nn.Module
+    layer: Layer | None
+    data: DataSet
+    rows: Tensor
+    cfg: Config
+
+    def gradients(self, work: Callable[[Tensor, Gradients], Any]) -> Iterator[Any]:
+        for found in map_rows(_Part(self.model, self.layer, self.data, self.cfg, work), torch.split(self.rows, SENT)):
+            yield from found
+
+    def logits(self, work: Callable[[Tensor, Tensor], Any]) -> Iterator[Any]:
+        for found in map_rows(_Part(self.model, None, self.data, self.cfg, work), torch.split(self.rows, SENT)):
+            yield from found
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a worker does with its part of the rows."""
+
+    model: nn.Module
+    layer: Layer | None  # None: the work is on logits
+    data: DataSet
+    cfg: Config
+    work: Callable[..., Any]
+
+    def __call__(self, rows: Tensor) -> list[Any]:
+        chunks = rows_in_order(self.data, rows, BATCH)
+        if self.layer is None:
+            with torch.no_grad():
+                return [self.work(ids, self.model(x).double()) for ids, x in chunks]
+        return [self.work(ids, g) for ids, g in _gradients(self.model, self.layer, chunks, self.data.y, self.cfg.bias)]
+
+
+def _scored(
+    model: nn.Module, passes: Callable[[Layer | None], Passes], y: Tensor, cfg: Config
+) -> tuple[Tensor, Tensor, dict[str, Any]]:  # fmt: skip
+    layer = None if cfg.variant in SIMPLE and cfg.mode == "eval" else find_layer(model, cfg.layer)
+    if cfg.mode == "train" and layer is not None and not layer.closed:
         raise UserError("gradients: mode=train works only for the last linear layer; other layers see one row at a time")
     was_training, buffers = model.training, {name: b.clone() for name, b in model.named_buffers()}
     model.train(cfg.mode == "train")
     try:
         with torch.random.fork_rng():
             torch.manual_seed(seed_of(0, "gradients"))  # the same dropout every time
-            return _probabilities(model, chunks, y, cfg)
+            return _probabilities(passes(layer), y, cfg)
     finally:
         model.train(was_training)
         for name, b in model.named_buffers():  # a pass in train mode changes the running statistics
             b.copy_(buffers[name])
 
 
-def _probabilities(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> tuple[Tensor, Tensor, dict[str, Any]]:
+@dataclass(frozen=True)
+class _Norms:
+    """First pass: norms, and the sums of |gradient| from which the dominant coordinates are chosen."""
+
+    y: Tensor
+    classes: int  # groups of the sums: 1 for all rows together; 0: no sums
+    floor: float
+
+    def __call__(self, ids: Tensor, g: Gradients) -> tuple[Tensor, Tensor, Tensor | None]:
+        group = self.y[ids] if self.classes > 1 else torch.zeros_like(ids)
+        return ids, g.norm().clamp(min=self.floor), g.absolute_sum(group, self.classes) if self.classes else None
+
+
+@dataclass(frozen=True)
+class _Directions:
+    """Unit vectors on the dominant coordinates: their sums by group (second pass), or, given those, the exponents (third)."""
+
+    y: Tensor
+    cfg: Config
+    chosen: Tensor  # (1 or classes, k)
+    size: int  # groups
+    mean: Tensor | None = None  # (groups, k)
+    kappa: Tensor | None = None
+
+    def __call__(self, ids: Tensor, g: Gradients) -> Tensor:
+        v = g.only(self.chosen, self.y[ids] if len(self.chosen) > 1 else None)
+        v = unit(v if g.small(self.cfg.k) else v.float(), self.cfg.floor)
+        group = self.y[ids] if self.cfg.within == "class" else torch.zeros_like(ids)
+        if self.mean is None or self.kappa is None:
+            return torch.zeros(self.size, v.shape[1], dtype=torch.float64).index_add_(0, group, v)
+        return self.kappa[group] * (v * self.mean[group]).sum(1)
+
+
+def _probabilities(passes: Passes, y: Tensor, cfg: Config) -> tuple[Tensor, Tensor, dict[str, Any]]:
+    """Three passes at most. What is held of a row is its norm, its exponent and its score."""
     if cfg.variant in SIMPLE:
-        return _simple(model, chunks, y, cfg)
-    layer = find_layer(model, cfg.layer)
-    classes = int(y.max()) + 1
-    per_class = cfg.dominant == "class" and cfg.variant == "scores"
+        return _simple(passes, y, cfg)
+    direction = cfg.variant == "scores" and cfg.lambda_ > 0
+    classes = 0 if not direction else int(y.max()) + 1 if cfg.dominant == "class" else 1
     ids: list[Tensor] = []
     norms: list[Tensor] = []
-    kept: list[Gradients | Tensor] = []
     total: Tensor | None = None
-    direction = cfg.variant == "scores" and cfg.lambda_ > 0
-    for part, g in _gradients(model, layer, chunks, y, cfg.bias):
+    for part, length, added in passes.gradients(_Norms(y, classes, cfg.floor)):
         ids.append(part)
-        norms.append(g.norm())
-        if direction:
-            added = g.absolute_sum(y[part] if per_class else torch.zeros_like(part), classes if per_class else 1)
-            total = added if total is None else total + added
-            if g.small(cfg.k):
-                kept.append(g)
+        norms.append(length)
+        total = added if total is None else total + added
     if not ids:
         raise UserError("gradients: no rows to score")
-    index, norm = torch.cat(ids), torch.cat(norms).clamp(min=cfg.floor)
+    index, norm = torch.cat(ids), torch.cat(norms)
     label = y[index]
     if cfg.variant == "norm":
         return index, norm / norm.max(), {"mean_norm": float(norm.mean())}
@@ -184,42 +294,40 @@ def _probabilities(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> 
     if not direction:
         return index, acceptance(magnitude, label, cfg.scale), {}
     assert total is not None
-    k = min(cfg.k, total.shape[1])
-    chosen = total.topk(k, dim=1).indices  # (1 or classes, k)
-    which = label if per_class else None
-    spans = [slice(end - len(i), end) for i, end in zip(ids, torch.tensor([len(i) for i in ids]).cumsum(0).tolist(), strict=True)]
-
-    def directions() -> Iterator[tuple[slice, Tensor]]:
-        """Unit vectors on the dominant coordinates, for a part of the rows at a time."""
-        for span, g in zip(spans, kept, strict=True):
-            yield span, unit(g if isinstance(g, Tensor) else g.only(chosen, None if which is None else which[span]), cfg.floor)
-
-    if len(kept) < len(ids):  # too large to keep: a second pass keeps the k coordinates of every row
-        kept = [g.only(chosen, y[i] if per_class else None).float() for i, g in _gradients(model, layer, chunks, y, cfg.bias)]
-    size = int(group.max()) + 1
+    k, size = min(cfg.k, total.shape[1]), int(group.max()) + 1
+    second = _Directions(y, cfg, total.topk(k, dim=1).indices, size)
     resultant = torch.zeros(size, k, dtype=torch.float64)
-    for span, v in directions():
-        resultant.index_add_(0, group[span], v)
+    for added in passes.gradients(second):
+        resultant += added
     mean, kappa, length = von_mises_fisher(resultant, group.bincount(minlength=size))
-    exponent = torch.cat([kappa[group[span]] * (v * mean[group[span]]).sum(1) for span, v in directions()])
+    exponent = torch.cat(list(passes.gradients(dataclasses.replace(second, mean=mean, kappa=kappa))))
     score = (magnitude + cfg.lambda_ * softmax_within(exponent, group)) / (1 + cfg.lambda_)
     figures = {"kappa": kappa.tolist(), "mean_resultant_length": length.tolist(), "coordinates": k}
     return index, acceptance(score, label, cfg.scale), figures
 
 
-def _simple(model: nn.Module, chunks: Chunks, y: Tensor, cfg: Config) -> tuple[Tensor, Tensor, dict[str, Any]]:
+@dataclass(frozen=True)
+class _Simple:
+    """The number of a variant without gradients, of a few rows."""
+
+    y: Tensor
+    cfg: Config
+
+    def __call__(self, ids: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        return ids, SIMPLE[self.cfg.variant](z, self.y[ids], self.cfg.floor)
+
+
+def _simple(passes: Passes, y: Tensor, cfg: Config) -> tuple[Tensor, Tensor, dict[str, Any]]:
     """The scores of a variant without gradients, from the logits alone."""
-    ids, logits = [], []
-    with torch.no_grad():
-        for part, x in chunks():
-            ids.append(part)
-            logits.append(model(x).double())
-    if not ids:
+    found = list(passes.logits(_Simple(y, cfg)))
+    if not found:
         raise UserError("gradients: no rows to score")
-    index, z = torch.cat(ids), torch.cat(logits)
+    index, value = torch.cat([ids for ids, _ in found]), torch.cat([v for _, v in found])
+    if cfg.variant == "logit":  # shifted by the largest of all rows, so that it cannot overflow
+        value = (value - value.max()).exp().clamp(min=cfg.floor)
     label = y[index]
     group = label if cfg.within == "class" else torch.zeros_like(label)
-    return index, acceptance(share_within(SIMPLE[cfg.variant](z, label, cfg.floor), group), label, cfg.scale), {}
+    return index, acceptance(share_within(value, group), label, cfg.scale), {}
 
 
 def of_label(z: Tensor, y: Tensor) -> Tensor:
@@ -231,14 +339,16 @@ def of_label(z: Tensor, y: Tensor) -> Tensor:
 SIMPLE: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
     "softmax": lambda z, y, floor: of_label(z.softmax(1), y).clamp(min=floor),
     "loss": lambda z, y, floor: 1 / (-of_label(z.log_softmax(1), y)).clamp(min=floor),
-    "logit": lambda z, y, floor: (of_label(z, y) - of_label(z, y).max()).exp().clamp(min=floor),
+    "logit": lambda z, y, floor: of_label(z, y),
 }
 
 
-def _gradients(model: nn.Module, layer: Layer, chunks: Chunks, y: Tensor, bias: bool) -> Iterator[tuple[Tensor, Gradients]]:
+def _gradients(
+    model: nn.Module, layer: Layer, chunks: Iterator[tuple[Tensor, Tensor]], y: Tensor, bias: bool
+) -> Iterator[tuple[Tensor, Gradients]]:
     """Gradients by chunk; fewer rows at a time without a closed form."""
     most = BATCH if layer.closed else max(1, DENSE // max(layer.numbers, 1))
-    for index, x in chunks():
+    for index, x in chunks:
         for part, part_x in zip(torch.split(index, most), torch.split(x, most), strict=True):
             yield part, gradients(model, layer, part_x, y[part], bias)
 

@@ -31,6 +31,7 @@ G moves by the same amount for all rows of a class, so that one running number p
     \qquad \dot S_c = -c_c \sum_{j: y_j = c} w_j^2 (1 - w_j)^2
 
 The sums of a class are carried along by the last equation and by the exact changes of the batch, and summed anew in every epoch.
+Features are fetched and standardised 64 batches at a time, so they may lie in a file that is larger than memory.
 
 Source: Li and Vasconcelos, "REPAIR: removing representation bias by dataset resampling", CVPR 2019, equations 8 to 12; strategies
 and MNIST schedule: section 4.1; video schedule: section 4.2.
@@ -62,14 +63,17 @@ from torch import Tensor
 from unskew.core import checkpoint, progress
 from unskew.core.config import whole_names
 from unskew.core.errors import UserError
+from unskew.core.matrix import Matrix, Rows, slices
 from unskew.core.rng import stream
-from unskew.repairs._contract import Outcome, Use, Work, one_class_per_row, unit_columns
+from unskew.repairs._contract import Outcome, Use, Work, one_class_per_row, unit_rows
 from unskew.stats.groups import tensor_of
 from unskew.stats.select import check_kept, select
+from unskew.stats.streamed import Scaled
 
 SPLITS = ("train", "val", "test")
 SAVE_SECONDS = 10.0
 STEPS = 20_000  # of the video schedule
+TOGETHER = 64  # batches whose features are fetched at once
 LARGE = 1_000_000  # rows from which on a step does not touch those outside its batch
 
 
@@ -110,7 +114,7 @@ def apply(work: Work, cfg: Config) -> Outcome:
     epochs, lr_weights = schedule_for(len(y), cfg)
     with progress.bar("repair", epochs) as advance:
         w = repair_weights(
-            features if cfg.scale == "none" else unit_columns(features), y, epochs=epochs, batch=cfg.batch, lr_estimator=cfg.lr_estimator,
+            features if cfg.scale == "none" else unit_rows(features), y, epochs=epochs, batch=cfg.batch, lr_estimator=cfg.lr_estimator,
             momentum=cfg.momentum, lr_weights=lr_weights, seed=work.seed, state=work.state, advance=advance,
         )  # fmt: skip
     if cfg.strategy == "weights":
@@ -136,7 +140,7 @@ def schedule_for(rows: int, cfg: Config) -> tuple[int, float]:
 
 
 def repair_weights(
-    features: Tensor,
+    features: Rows | Scaled,
     y: Tensor,
     *,
     epochs: int = 200,
@@ -156,15 +160,17 @@ def repair_weights(
     >>> bool(w[380:].min() > w[:380].max())
     True
     """
-    features, y = torch.as_tensor(features), tensor_of(y, "labels").long()
+    y = tensor_of(y, "labels").long()
+    features = features if isinstance(features, Matrix | Scaled) else torch.as_tensor(features)
     if len(features) != len(y) or not len(y):
         raise UserError(f"{len(features)} rows of features for {len(y)} labels")
-    features = features.reshape(len(features), -1) if features.ndim > 1 else features[:, None]
-    if not bool(torch.isfinite(features).all()):
-        row = int((~torch.isfinite(features)).any(1).nonzero()[0])
-        raise UserError(f"features have NaN or infinity, first in row {row}")
-    if not features.dtype.is_floating_point:
-        features = features.float()
+    if isinstance(features, Tensor):
+        features = features.reshape(len(features), -1) if features.ndim > 1 else features[:, None]
+        features = features if features.dtype.is_floating_point else features.float()
+    for part in slices(len(features)) if not isinstance(features, Scaled) else ():  # what is scaled has been looked at
+        wrong = ~torch.isfinite(features[part]).all(1)
+        if bool(wrong.any()):
+            raise UserError(f"features have NaN or infinity, first in row {part.start + int(wrong.nonzero()[0])}")
     codes, y = torch.unique(y, return_inverse=True)
     if len(codes) < 2:
         raise UserError(f"only one class in {len(y)} rows: nothing to predict")
@@ -197,16 +203,21 @@ class Players:
     place: Tensor  # of each row's weight
     stored: tuple[str, ...]  # tensors that a resumed game needs
 
-    def __init__(self, z: Tensor, y: Tensor, lr_estimator: float, momentum: float, lr_weights: float, seed: int) -> None:
-        self.y = y
+    def __init__(self, z: Rows | Scaled, y: Tensor, lr_estimator: float, momentum: float, lr_weights: float, seed: int) -> None:
+        self.z, self.y = z, y
+        self.like = z[:0] if isinstance(z, Tensor) else torch.zeros(0)  # type of the numbers
         self.lr_estimator, self.momentum, self.lr_weights = lr_estimator, momentum, lr_weights
         self.classes = int(y.max()) + 1
         bound = z.shape[1] ** -0.5
         generator = stream(seed, "repair", "estimator")
         drawn = torch.rand(z.shape[1] + 1, self.classes, generator=generator, dtype=torch.float64)
-        self.theta = ((2 * drawn - 1) * bound).to(z)
+        self.theta = ((2 * drawn - 1) * bound).to(self.like)
         self.speed = torch.zeros_like(self.theta)
-        self.z1 = torch.cat([z, z.new_ones(len(z), 1)], 1)
+
+    def read(self, rows: Tensor) -> Tensor:
+        """What the estimator sees of these rows: their features before a column of ones."""
+        z = self.z[rows]
+        return torch.cat([z, z.new_ones(len(z), 1)], 1)
 
     def weights(self) -> Tensor:
         raise NotImplementedError
@@ -218,12 +229,12 @@ class Players:
     def epoch(self, batch: int, generator: torch.Generator) -> float:
         """One pass over all rows; returns the mean of V over the batches."""
         order = torch.randperm(len(self.y), generator=generator)
-        z, y, place = self.z1[order], self.y[order], self.place[order]
-        total = z.new_zeros(())
-        for start in range(0, len(y), batch):
-            part = slice(start, start + batch)
-            total += self.step(z[part], y[part], place[part])
-        return float(total) * batch / len(y)
+        total = self.like.new_zeros(())
+        for rows in torch.split(order, TOGETHER * batch):  # fetched together, so that a file is opened for many batches
+            z, y, place = self.read(rows), self.y[rows], self.place[rows]
+            for part in slices(len(y), batch):
+                total += self.step(z[part], y[part], place[part])
+        return float(total) * batch / len(self.y)
 
     def move_theta(self, z: Tensor, y: Tensor, w: Tensor, total: Tensor) -> Tensor:
         """Descent of theta on mean_B(w / mean(w) * ce), with the weights from before the step; returns ce, from before it too."""
@@ -267,7 +278,7 @@ class Game(Players):
 
     stored = ("omega",)
 
-    def __init__(self, z: Tensor, y: Tensor, lr_estimator: float, momentum: float, lr_weights: float, seed: int) -> None:
+    def __init__(self, z: Rows | Scaled, y: Tensor, lr_estimator: float, momentum: float, lr_weights: float, seed: int) -> None:
         super().__init__(z, y, lr_estimator, momentum, lr_weights, seed)
         length = -(-len(y) // self.classes)
         order = y.argsort(stable=True)
@@ -278,7 +289,7 @@ class Game(Players):
         rank = torch.arange(len(y)) - (counts.cumsum(0) - counts)[y[order]]  # position of a row within its class
         self.place = torch.empty_like(y)  # position of each row in the flat matrix
         self.place[order] = first_line[y[order]] * length + rank
-        self.omega = z.new_full((len(self.line_class) * length,), -torch.inf)
+        self.omega = self.like.new_full((len(self.line_class) * length,), -torch.inf)
         self.omega[self.place] = 0
         self.omega = self.omega.view(-1, length)
         self.w = self.omega.sigmoid()
@@ -316,7 +327,7 @@ class LargeGame(Players):
 
     stored = ("anchor", "clock")
 
-    def __init__(self, z: Tensor, y: Tensor, lr_estimator: float, momentum: float, lr_weights: float, seed: int) -> None:
+    def __init__(self, z: Rows | Scaled, y: Tensor, lr_estimator: float, momentum: float, lr_weights: float, seed: int) -> None:
         super().__init__(z, y, lr_estimator, momentum, lr_weights, seed)
         self.place = torch.arange(len(y))
         self.anchor = torch.zeros(len(y), dtype=torch.float64)

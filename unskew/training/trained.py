@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import polars as pl
 import torch
 from torch import Tensor
 
@@ -10,7 +9,7 @@ from unskew.core.rng import stream
 from unskew.data.dataset import DataSet
 from unskew.methods._contract import Method
 from unskew.records import Run, Table
-from unskew.training.predict import predict
+from unskew.training.predict import predict, predictions_frame
 
 MOST = 5000  # training rows to predict; of more, a random sample
 LEAST = 2000  # if fewer rows are judged; else no more training rows than rows judged, so that the work at most doubles
@@ -42,7 +41,7 @@ def train_logits(run: Run, method: Callable[[], Method], data: DataSet, judged: 
     sample = rows[torch.randperm(len(rows), generator=stream(seed, "judge training rows"))[:wanted]].sort().values
     index, logits = predict(method(), data, sample, workers=workers)
     table = Table(
-        pl.DataFrame({"index": index.numpy(), "y": data.y[index].tolist(), "logits": logits.tolist()}),
+        predictions_frame(index, data.y[index], logits),
         {"name": "evaluate", "run": str(run.path), "fingerprint": data.fingerprint, "split": "train", "sampled": wanted},
     )
     table.save(path)

@@ -36,7 +36,7 @@ def read_weights(given: str | Path | Table | None, data: DataSet, asked: str) ->
     """The weights of a table for this data set; `asked` is the setting train.weights."""
     if given is None:
         return None
-    table = given if isinstance(given, Table) else Table.read(Path(given))
+    table = given if isinstance(given, Table) else Table.read(Path(given), ("index", "weight"))
     made_for = table.made_by.get("fingerprint")
     if made_for and not data.is_source(made_for):
         raise UserError(

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from unskew.core.matrix import Matrix, Rows
 from unskew.core.rng import stream
 from unskew.data.dataset import DataSet
 from unskew.features import compute, spec
@@ -17,10 +18,11 @@ ROWS = 2000  # enough for a map
 MOST_CLASSES = 12  # maps on a page
 
 
-def leaks_of(data: DataSet, index: Tensor, features: Tensor | None, seed: int) -> dict[str, Any] | None:
+def leaks_of(data: DataSet, index: Tensor, features: Rows | None, seed: int) -> dict[str, Any] | None:
     """Leaks by the paths of these rows as a dict: findings, and notes on names that tell the class by design."""
     if not data.paths or data.multi_label:
         return None
+    features = None if isinstance(features, Matrix) else features  # too many to read twice: nothing is said about flattery
     found = leaks([data.paths[i] for i in index.tolist()], data.y[index], data.classes, features=features, seed=seed)
     return {
         "findings": [{**_finite(dataclasses.asdict(one)), "flatters": _number(one.flatters)} for one in found.findings],

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,16 +14,19 @@ from torch import Tensor
 
 from unskew.core import progress
 from unskew.core.errors import UserError
+from unskew.core.executor import map_rows
 from unskew.core.failures import refusing
 from unskew.core.files import nothing_left, plain, read_json, write_json, write_text
+from unskew.core.matrix import Rows, only
 from unskew.core.settings import Settings
-from unskew.core.workplace import alone, check_place, claim, identity
+from unskew.core.tables import column_digest, words_of
+from unskew.core.workplace import alone, check_place, claim, digest, identity
 from unskew.data.dataset import DataSet
 from unskew.data.duplicates import disagrees, of_data, told
 from unskew.data.pictures import thumbnails
 from unskew.data.reading import DataConfig
 from unskew.data.sources import as_words, load
-from unskew.features import Spec, compute, spec, standard
+from unskew.features import Spec, compute_many, spec, standard
 from unskew.measure.association import association
 from unskew.measure.leakage import Attack, dataset_leakage
 from unskew.measure.representation_bias import FOLDS, BiasEstimate
@@ -80,15 +84,15 @@ def audit(
         "fit_on": fit_on,
     }
     check_place(out, "an audit", ("audit.json", "scores.parquet"))
-    done = _finished(out, asked, data)
+    done = _finished(out, asked, data, chosen)
     if done is not None:
         return done
     with alone(out, "audit"):
-        done = _finished(out, asked, data)  # by another process, while this one waited
+        done = _finished(out, asked, data, chosen)  # by another process, while this one waited
         if done is not None:
             return done
         rows, workers = audited_rows(data), (DataConfig() if data.reading is None else data.reading).workers
-        index, features = compute(data, chosen, rows, workers=workers)
+        index, features = compute_many(data, chosen, rows, workers=workers)
         unreadable = len(rows) - len(index)
         data, index, features, dropped = _without_rare_classes(data, index, features)
         estimates: list[tuple[Spec, BiasEstimate]] = []
@@ -136,7 +140,7 @@ def audit(
     return result
 
 
-def _finished(out: Path, asked: Mapping[str, Any], data: DataSet) -> Audit | None:
+def _finished(out: Path, asked: Mapping[str, Any], data: DataSet, chosen: Sequence[Spec]) -> Audit | None:
     """The finished audit in the folder; None if there is none; raises if it is of another request."""
     path = out / "audit.json"
     if not path.is_file():
@@ -147,6 +151,8 @@ def _finished(out: Path, asked: Mapping[str, Any], data: DataSet) -> Audit | Non
     known = {"protocol": "paper", "fit_on": "judged", **there.get("identity", {})}  # version 0.2 had no choice
     if known.get("fingerprint") == data.former:  # of version 0.1
         known = {**known, "fingerprint": data.fingerprint}
+    if known.get("columns") != asked["columns"] and known.get("columns") == _former_columns(data, chosen):
+        known = {**known, "columns": asked["columns"]}
     known = {"trial": asked["trial"], "slices": asked["slices"], "expected": [], **known}  # audits of version 0.2 had none
     if known["expected"] != asked["expected"]:
         return None  # a question was answered: the same audit, judged again
@@ -182,8 +188,8 @@ def _choose(data: DataSet, named: Sequence[str]) -> tuple[list[Spec], dict[str, 
 
 
 def _without_rare_classes(
-    data: DataSet, index: Tensor, features: dict[str, Tensor]
-) -> tuple[DataSet, Tensor, dict[str, Tensor], list[str]]:
+    data: DataSet, index: Tensor, features: dict[str, Rows]
+) -> tuple[DataSet, Tensor, dict[str, Rows], list[str]]:
     """Leave out classes with too few rows for cross-validation; the last value lists them."""
     if data.multi_label:
         return data, index, features, []
@@ -192,7 +198,9 @@ def _without_rare_classes(
     keep = ~torch.isin(data.y[index], rare)
     if int((counts >= FOLDS).sum()) < 2:
         raise UserError(f"{data.name}: fewer than two classes have at least {FOLDS} rows; an audit needs more data")
-    return data, index[keep], {name: f[keep] for name, f in features.items()}, [data.classes[c] for c in rare.tolist()]
+    if bool(keep.all()):
+        return data, index, features, []
+    return data, index[keep], {name: only(f, keep) for name, f in features.items()}, [data.classes[c] for c in rare.tolist()]
 
 
 def _parts(data: DataSet) -> Tensor:
@@ -242,17 +250,20 @@ def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEs
     one, e = estimates[0]  # in the order of the findings
     if len(data.shape) != 3 or data.multi_label:
         return Gallery(name=one.name, reason="inputs are not images" if len(data.shape) != 3 else "rows have several labels")
-    shown = []
+    names, places = [], []
     for c in torch.unique(data.y[index]).tolist()[:CLASSES_SHOWN]:
-        places = (data.y[index] == c).nonzero().flatten()
-        order = places[e.gain[places].argsort(descending=True)]
-        most, least = index[order[:GALLERY]], index[order[-GALLERY:].flip(0)]
-        pictures = {"most": thumbnails(data.inputs, most), "least": thumbnails(data.inputs, least)}
-        rows = {
-            "most_rows": _shown(data, index, e, order[:GALLERY]),
-            "least_rows": _shown(data, index, e, order[-GALLERY:].flip(0)),
-        }
-        shown.append(ClassGallery(name=data.classes[c], **pictures, **rows))
+        here = (data.y[index] == c).nonzero().flatten()
+        order = here[e.gain[here].argsort(descending=True)]
+        names.append(data.classes[c])
+        places += [order[:GALLERY], order[-GALLERY:].flip(0)]
+    pictures = list(map_rows(partial(thumbnails, data.inputs), [index[some] for some in places]))
+    rows = [_shown(data, index, e, some) for some in places]
+    shown = [
+        ClassGallery(
+            name=name, most=pictures[2 * k], least=pictures[2 * k + 1], most_rows=rows[2 * k], least_rows=rows[2 * k + 1]
+        )
+        for k, name in enumerate(names)
+    ]
     return Gallery(name=one.name, phrase=one.phrase, classes=shown)
 
 
@@ -314,7 +325,7 @@ def _scores(
     if data.paths:
         columns["path"] = [data.paths[i] for i in index.tolist()]
     if not data.multi_label:
-        columns["label"] = [data.classes[c] for c in data.y[index].tolist()]
+        columns["label"] = words_of(data.classes, data.y[index])
     if twins is not None:
         mine = twins[index].tolist()
         columns["duplicate_of"] = pl.Series([None if k < 0 else k for k in mine], dtype=pl.Int64)
@@ -324,12 +335,20 @@ def _scores(
 
 
 def _identity(data: DataSet, chosen: Sequence[Spec], seed: int) -> dict[str, Any]:
-    columns = [
-        repr(data.columns[n].to_list())
-        for n in sorted(data.columns.columns)
-        if any(one.name == f"column:name={n}" for one in chosen)
-    ]
-    known = hashlib.sha256("".join([*columns, repr(data.bias.tolist())]).encode("utf-8", "replace")).hexdigest()[:16]
+    columns = [column_digest(data.columns[n]) for n in _read_columns(data, chosen)]
+    known = digest(*columns, data.bias.contiguous().numpy().tobytes())[:16]
     return identity(
         fingerprint=data.fingerprint, bias=list(data.bias_names), columns=known, keys=[o.key for o in chosen], seed=seed
     )
+
+
+def _read_columns(data: DataSet, chosen: Sequence[Spec]) -> list[str]:
+    """The columns that some chosen representation reads."""
+    names = {one.name for one in chosen}
+    return [n for n in sorted(data.columns.columns) if f"column:name={n}" in names]
+
+
+def _former_columns(data: DataSet, chosen: Sequence[Spec]) -> str:
+    """The digest of columns and bias that versions up to 0.3 wrote: of their Python representation, slow for many rows."""
+    columns = [repr(data.columns[n].to_list()) for n in _read_columns(data, chosen)]
+    return hashlib.sha256("".join([*columns, repr(data.bias.tolist())]).encode("utf-8", "replace")).hexdigest()[:16]

@@ -9,16 +9,18 @@ the whole folder.
 import json
 import sys
 import tempfile
+import time
 import tomllib
-from collections.abc import Iterable, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from unskew.core import executor, progress, registry
 from unskew.core.errors import UserError
-from unskew.core.executor import Job
+from unskew.core.executor import Job, Resources
 from unskew.core.files import check_shape, write_json
-from unskew.core.workplace import alone
+from unskew.core.workplace import Busy, alone
 from unskew.pages.bench import report
 from unskew.pages.board import Board, board
 from unskew.pages.results import add, lines
@@ -28,6 +30,7 @@ from unskew.suites.plan import check_on_disk, plan
 from unskew.suites.reader import Suite, Task, read, read_json, read_result
 from unskew.verbs.bench_check import check_tasks
 
+PATIENCE = 60.0  # seconds that a repeated run waits for the one before it
 _TASK: dict[str, Any] = {
     "id": str, "data": str, "at": str, "name": str, "seed": int, "source": str, "method": str, "model": str, "settings": dict,
     "shared": bool, "judging": dict, "split": str,
@@ -44,6 +47,7 @@ def bench(
     only: Iterable[str] = (),
     workers: int = 0,
     address: str = "",
+    gpus: float = 0.0,
     settings: Mapping[str, str] | None = None,
     roots: Mapping[str, str] | None = None,
     resume: bool = False,
@@ -53,8 +57,7 @@ def bench(
     out = Path(out).absolute()
     if resume and not (out / "bench.json").is_file():
         raise UserError(f"--resume: {out} holds no bench; leave out --resume to start one")
-    if on not in ("local", "ray"):
-        raise UserError(f"--executor {on}: must be local or ray")
+    where = Resources(cast(Any, on), address if on == "ray" else "", gpus=gpus)
     if workers < 0:
         raise UserError(f"--workers {workers}: must be at least 1, or 0 for one per core")
     extra, places = dict(settings or {}), dict(roots or {})
@@ -74,7 +77,7 @@ def bench(
         for folder in ("runs", "results", "tasks"):
             (out / folder).mkdir(exist_ok=True)
         progress.say(f"{asked.name}, {scale}: {len(tasks)} runs, {len(tasks) - len(left)} of them already done")
-        failed = _on_ray(asked, left, out, address) if on == "ray" else _locally(asked, left, out, workers or executor.cores())
+        failed = _on_ray(asked, left, out, where) if on == "ray" else _locally(asked, left, out, workers or executor.cores())
         return report(asked, everything, out, published, scale, commands, failed)
 
 
@@ -257,8 +260,12 @@ def _locally(suite: Suite, tasks: list[Task], out: Path, workers: int) -> list[s
         )
 
 
-def _on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[str]:
-    """Run on a cluster. A task carries everything it needs and returns its result, so a lost worker costs only its run."""
+def _on_ray(suite: Suite, tasks: list[Task], out: Path, where: Resources) -> list[str]:
+    """Run on a cluster. A task carries everything it needs and returns its result, so a lost worker costs only its run.
+
+    On a node that sees the bench's folder a run is made there, and one that is repeated resumes; other nodes send the folder back.
+    """
+    sign = out / "tasks" / f".seen-{uuid.uuid4().hex}"  # a node that sees it sees the folder, and not another of the same name
     by_id = {t.id: t for t in tasks}
     folders: dict[str, bytes] = {}  # packed folders of shared runs, by id
 
@@ -270,23 +277,26 @@ def _on_ray(suite: Suite, tasks: list[Task], out: Path, address: str) -> list[st
             return None
         shared = {need.rpartition("-shared-")[2]: folders[need] for need in job.needs}
         task = by_id[job.id]
-        return task.json(), list(suite.columns(task.data)), _trusted(task), list(shared), *shared.values()
+        return task.json(), list(suite.columns(task.data)), _trusted(task), str(sign), list(shared), *shared.values()
 
     def collect(job: Job, result: tuple[dict[str, Any], bytes]) -> None:
         task, (record, raw) = by_id[job.id], result
         if task.shared:
-            folders[task.id] = raw
-            executor.unpacked(raw, run_path(out, task.id))
-        # Other runs leave only their result: their folder is deleted with the worker's.
-        record["run"] = str(run_path(out, task.id)) if task.shared else ""
+            folders[task.id] = raw or executor.packed(run_path(out, task.id))
+        if raw:
+            executor.unpacked(raw, run_path(out, task.id).parent)
         write_json(result_path(out, task), record)
 
     waves = [[Job(t.id, t.needs) for t in tasks if t.shared is shared] for shared in (True, False)]
-    with executor.ray_cluster(address), board(tasks, executor.ray_cores(address)) as shown:
-        watch = _Watch(shown, tasks, out)
-        return executor.run_on_ray(
-            waves, address=address, work=_remote, arguments=arguments, collect=collect, watch=watch
-        )  # fmt: skip
+    with executor.ray_cluster(where.address), board(tasks, executor.ray_cores(where.address)) as shown:
+        executor.check_nodes(where.address)
+        sign.touch()
+        try:
+            return executor.run_tasks(
+                waves, resources=where, work=_remote, arguments=arguments, collect=collect, watch=_Watch(shown, tasks, out)
+            )
+        finally:
+            sign.unlink(missing_ok=True)
 
 
 def _trusted(task: Task) -> list[str]:
@@ -295,9 +305,9 @@ def _trusted(task: Task) -> list[str]:
 
 
 def _remote(
-    task: dict[str, Any], columns: list[str], trusted: list[str], names: list[str], *folders: bytes
+    task: dict[str, Any], columns: list[str], trusted: list[str], sign: str, names: list[str], *folders: bytes
 ) -> tuple[dict[str, Any], bytes]:
-    """Work in a temporary folder; the folder of a shared run is sent as bytes."""
+    """Work in the bench's folder where this node sees it; else in a temporary one, which is sent back as bytes."""
     import torch
 
     from unskew.verbs.bench_worker import trust, work
@@ -308,6 +318,22 @@ def _remote(
         shared = {}
         for name, folder in zip(names, folders, strict=True):
             shared[name] = str(executor.unpacked(folder, Path(scratch) / f"shared-{name}"))
-        place = Path(scratch) / "own" / "run"  # files beside a run count as its stages, which shared runs are not
-        record = work(task, place, columns, shared)
-        return record, executor.packed(place) if task["shared"] else b""
+        here = Path(sign).is_file()
+        # Files beside a run count as its stages, which shared runs are not.
+        place = run_path(Path(sign).parent.parent, task["id"]) if here else Path(scratch) / "own" / "run"
+        record = _when_free(lambda: work(task, place, columns, shared))
+        made = place.parent.is_dir()  # not if a shared run was only judged
+        record["run"] = str(run_path(Path(sign).parent.parent, task["id"])) if made else ""
+        return record, executor.packed(place.parent) if made and not here else b""
+
+
+def _when_free(make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A run that is repeated waits until the worker that had it before has noticed that its node is lost."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return make()
+        except Busy:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(1)

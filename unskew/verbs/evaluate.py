@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import polars as pl
 import torch
 from torch import Tensor
 
@@ -21,7 +20,7 @@ from unskew.pages.verdict import judge_groups
 from unskew.records import Evaluation, Run, Table, TrainGroups
 from unskew.training.finished import other_data, own_data, trained_method
 from unskew.training.judge import bias_rates, confusion_matrix, judge, label_figures, predicted_counts, true_counts
-from unskew.training.predict import predict
+from unskew.training.predict import predict, predictions_frame
 from unskew.training.trained import train_logits
 from unskew.verbs.predictions import evaluate_predictions
 
@@ -74,7 +73,7 @@ def evaluate(
         index, logits = predict(method, data, _rows(data, split, on is None, None if only_played else known), workers=workers)
         kept = known[index] if only_played and known is not None else torch.ones(len(index), dtype=torch.bool)
         table = Table(
-            pl.DataFrame({"index": index[kept].numpy(), "y": data.y[index[kept]].tolist(), "logits": logits[kept].tolist()}),
+            predictions_frame(index[kept], data.y[index[kept]], logits[kept]),
             {"name": "evaluate", "run": str(run.path), "fingerprint": data.fingerprint, "split": split},
         )
         place = split if on is None else f"{split}-{data.fingerprint[:8]}"

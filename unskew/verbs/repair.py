@@ -19,7 +19,9 @@ from unskew.core import progress
 from unskew.core.errors import UserError
 from unskew.core.failures import refusing
 from unskew.core.files import nothing_left, plain, whole_folder, write_json, write_text
+from unskew.core.matrix import Rows
 from unskew.core.settings import Settings, without
+from unskew.core.tables import words_of
 from unskew.core.version import VERSION
 from unskew.core.workplace import alone, check_place, claim, identity
 from unskew.data.dataset import DataSet
@@ -27,15 +29,17 @@ from unskew.data.export import check_folder, write_csv, write_images
 from unskew.data.sources import as_words, load
 from unskew.features import spec
 from unskew.measure.representation_bias import FOLDS, bias_of_labels
-from unskew.pages.repair import RepairPage, composition, gallery, truth, verdict
+from unskew.pages.repair import RepairPage, gallery, truth, verdict
 from unskew.parts.guards import Harm, change, harms
+from unskew.parts.shares import composition
 from unskew.records import Measured, Reading, Repaired, Table
 from unskew.repairs import _contract as repairs
 from unskew.repairs._contract import Outcome, Repair
 from unskew.stats.independence import effective_rows
-from unskew.stats.readers import class_balanced, held_out_logits, with_constant
+from unskew.stats.readers import held_out_opinion
 from unskew.verbs.workbench import Workbench
 
+MOST_TOLD = 2_000_000  # rows whose charts are divided by what is true of them
 ENDINGS = {"parquet": ".parquet", "csv": ".csv", "folder": ""}
 
 
@@ -126,7 +130,7 @@ class _Place:
 
     def finished(self, asked: Mapping[str, Any], data: DataSet) -> Repaired | None:
         """The finished result of the same request; None if there is none; raises if the place holds anything else."""
-        if not self.table.is_file():
+        if not Table.is_at(self.table):
             return None
         table = Table.read(self.table)
         there = table.made_by.get("identity")
@@ -156,7 +160,8 @@ class _Place:
             stale.unlink(missing_ok=True)
 
     def _files(self, result: Repaired, data: DataSet, outcome: Outcome, path: Path) -> None:
-        write_text(path.with_suffix(".html"), RepairPage(result, gallery(data, outcome), outcome, truth(data, outcome)).render())
+        known = truth(data, outcome) if len(outcome.index) <= MOST_TOLD else None  # a word for every row
+        write_text(path.with_suffix(".html"), RepairPage(result, gallery(data, outcome), outcome, known).render())
         write_json(path.with_suffix(".json"), result.json())
         result.table.save(path)
 
@@ -196,7 +201,7 @@ def _check_out(out: Path, how: str) -> None:
         raise UserError(f"--out {out}: name a file or a new folder")
     if how == "folder":
         check_place(out, "the result of a repair", ("weights.parquet",))
-    elif out.is_dir():
+    elif out.is_dir() and not Table.is_at(out):
         raise UserError(f"--out {out} is a folder; name a file")
 
 
@@ -258,14 +263,12 @@ def _opinion(work: Workbench, outcome: Outcome, measured: Sequence[Measured]) ->
         return outcome.opinion
     index, features = work.features([measured[0].name])
     code = torch.full((len(data),), -1)
-    y = data.y[index]
-    x = with_constant(features)
-    code[index] = held_out_logits(x, y, len(data.classes), (1e-2,), weight=class_balanced(y), seed=work.seed)[0].argmax(1)
+    code[index] = held_out_opinion(features, data.y[index], len(data.classes), 1e-2, work.seed)
     found = code[outcome.index]
     return found if bool((found >= 0).all()) else None
 
 
-def _reading(data: DataSet, features: Tensor, y: Tensor, weight: Tensor | None, seed: int) -> Reading:
+def _reading(data: DataSet, features: Rows, y: Tensor, weight: Tensor | None, seed: int) -> Reading:
     try:
         _check_classes(data, y)
         e = bias_of_labels(features, y, weight, seed=seed)
@@ -297,7 +300,7 @@ def _result(
     place: _Place,
 ) -> Repaired:
     data = work.data
-    groups, kept = composition(data, outcome), int((outcome.weight > 0).sum())
+    groups, kept = composition(data, outcome.index, outcome.weight), int((outcome.weight > 0).sum())
     frame = _frame(data, every, outcome)
     result = Repaired(
         verdict=verdict(kept, len(every), measured[0], groups),
@@ -343,9 +346,9 @@ def _frame(data: DataSet, rows: Tensor, outcome: Outcome) -> pl.DataFrame:
     if data.paths:
         columns["path"] = [data.paths[i] for i in rows.tolist()]
     if not data.multi_label:
-        columns["label"] = [data.classes[c] for c in data.y[rows].tolist()]
+        columns["label"] = words_of(data.classes, data.y[rows])
     columns |= {
-        "split": [data.splits[c] for c in data.split[rows].tolist()],
+        "split": words_of(data.splits, data.split[rows]),
         "weight": weight[rows].numpy(),
         "keep": (weight[rows] > 0).numpy(),
         "score": score[rows].numpy(),

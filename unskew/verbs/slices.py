@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unskew.core import progress
 from unskew.core.errors import UserError
+from unskew.core.matrix import Rows
 from unskew.data.dataset import DataSet
 from unskew.data.pictures import thumbnails
 from unskew.features import Spec
@@ -33,7 +34,7 @@ def find_slices(
     data: DataSet,
     index: Tensor,
     estimates: Sequence[tuple[Spec, BiasEstimate]],
-    features: Mapping[str, Tensor],
+    features: Mapping[str, Rows],
     *,
     most: int = SAMPLE,
     seed: int = 0,

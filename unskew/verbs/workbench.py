@@ -10,17 +10,18 @@ from torch import Tensor, nn
 
 from unskew.core.errors import UserError
 from unskew.core.files import dumps
+from unskew.core.matrix import Rows, beside
 from unskew.core.settings import Settings
 from unskew.core.workplace import digest
 from unskew.data.dataset import DataSet
-from unskew.features import Spec, compute, spec
+from unskew.features import Spec, compute_many, spec
 from unskew.methods._contract import Method
 from unskew.parts.nuisance import leading_nuisance
 from unskew.records import Run
 from unskew.representations import _contract as representations
 from unskew.training.finished import trained_method
 from unskew.training.frozen import is_frozen, with_features
-from unskew.training.predict import predict
+from unskew.training.predict import most_likely, predict
 from unskew.training.reference import reference
 from unskew.training.run import train_once
 
@@ -56,9 +57,9 @@ class Workbench:
             self._named = [leading_nuisance(self.data, self.rows, self.seed, self.workers) or fallback]
         return self._named
 
-    def features(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        index, blocks = compute(self.data, [spec(n) for n in names], self.rows, workers=self.workers)
-        return index, torch.cat([blocks[n] for n in names], 1)
+    def features(self, names: Sequence[str]) -> tuple[Tensor, Rows]:
+        index, blocks = compute_many(self.data, [spec(n) for n in names], self.rows, workers=self.workers)
+        return index, beside([blocks[n] for n in names])
 
     def network(self, run: str, method: str) -> nn.Module:
         return self._trained(run, method).model
@@ -72,7 +73,7 @@ class Workbench:
             model=self.model, settings=self.given.training().shared().dotted(), workers=self.workers,
         )  # fmt: skip
 
-    def layer(self, run: str, method: str) -> tuple[Tensor, Tensor]:
+    def layer(self, run: str, method: str) -> tuple[Tensor, Rows]:
         network = self._trained(run, method).model
         if is_frozen(network):
             data = self.seen_by(network)
@@ -81,8 +82,11 @@ class Workbench:
                 return self.rows[there], network.features(x[there])
         kind = representations.load("layer")
         one = Spec("layer", kind, kind.config(run=self.used))  # not as text: a path may hold a comma
-        index, blocks = compute(self.data, [one], self.rows, workers=self.workers)
+        index, blocks = compute_many(self.data, [one], self.rows, workers=self.workers)
         return index, blocks["layer"]
+
+    def opinion(self, run: str, method: str) -> tuple[Tensor, Tensor]:
+        return predict(self._trained(run, method), self.data, self.rows, workers=self.workers, summary=most_likely)
 
     def logits(self, run: str, method: str) -> tuple[Tensor, Tensor]:
         return predict(self._trained(run, method), self.data, self.rows, workers=self.workers)

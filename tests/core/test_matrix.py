@@ -1,0 +1,65 @@
+"""Rows in a file are those that were written, whichever way they are asked for; a temporary file goes with its last matrix."""
+
+import gc
+
+import pytest
+import torch
+
+from unskew.core.matrix import Matrix, Spill, beside, only, slices, spilled, writing
+
+X = torch.arange(60.0).view(20, 3)
+
+
+def test_slices_positions_and_masks(tmp_path):
+    with writing(tmp_path / "x.f32", 3) as add:
+        add(X[:7])
+        add(X[7:])
+    stored = Matrix(((tmp_path / "x.f32", 3),), 20)
+    assert (tmp_path / "x.f32").stat().st_size == 4 * 60
+    assert stored.shape == (20, 3)
+    order = torch.tensor([19, 0, 5, 5])
+    for rows in (slice(3, 9), slice(15, 99), slice(4, 4), order, X[:, 0] > 30, torch.arange(20)):
+        assert torch.equal(stored[rows], X[rows])
+    picked = stored.only(order)
+    assert torch.equal(picked[slice(1, 3)], X[order[1:3]])
+    assert torch.equal(picked.only(torch.tensor([True, False, False, True]))[slice(0, 9)], X[[19, 5]])
+    assert torch.equal(only(stored, order)[torch.tensor([2])], X[[5]])
+    assert torch.equal(only(X, order), X[order])
+
+
+def test_a_file_that_was_not_finished_is_not_there(tmp_path):
+    with pytest.raises(AssertionError), writing(tmp_path / "x.f32", 3) as add:
+        add(X[:, :2])  # too narrow
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_stand_side_by_side(tmp_path):
+    one, two = spilled(X, tmp_path), X[:, :1] + 0.5
+    both = beside([one, two, one.only(torch.arange(20).flip(0))])
+    assert torch.equal(both[slice(0, 20)], torch.cat([X, two, X.flip(0)], 1))
+    assert torch.equal(beside([X, two]), torch.cat([X, two], 1))
+
+
+def test_temporary_files_go_with_the_last_matrix(tmp_path):
+    spill = Spill(tmp_path)
+    spill.add(X[:5])
+    spill.add(X[:0])
+    spill.add(X[5:])
+    whole = spill.matrix()
+    part = whole.only(torch.tensor([3]))
+    del whole
+    gc.collect()
+    assert torch.equal(part[slice(0, 1)], X[[3]])
+    assert len(list(tmp_path.iterdir())) == 1
+    del part
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+    gone = Spill(tmp_path)
+    gone.add(X)
+    gone.drop()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_slices_cover_every_row_once():
+    assert [k for part in slices(10, 4) for k in range(10)[part]] == list(range(10))
+    assert list(slices(0)) == []

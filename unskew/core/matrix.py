@@ -1,0 +1,154 @@
+"""Rows of numbers in a file: read by slices or by row numbers, never held as a whole."""
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unskew.core.files import part_path, replacing, sweep
+
+CHUNK = 65_536  # rows of a pass at once
+_NUMBER = count()
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """(n, D) numbers of 32 bits in files of the same rows, whose columns stand side by side. Indexing copies rows into memory."""
+
+    files: tuple[tuple[Path, int], ...]  # each with its number of columns
+    rows: int  # of the files
+    chosen: Tensor | None = None  # rows of the files that this matrix has, in its order; None: all of them
+    holders: tuple[object, ...] = ()  # temporary files are removed when the last matrix that holds them is gone
+
+    def __len__(self) -> int:
+        return self.rows if self.chosen is None else len(self.chosen)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), sum(width for _, width in self.files)
+
+    @property
+    def nbytes(self) -> int:
+        return 4 * self.shape[0] * self.shape[1]
+
+    def __getitem__(self, rows: slice | Tensor) -> Tensor:
+        """The rows of a slice, of positions, or where a mask is true."""
+        if isinstance(rows, slice):
+            first, last, step = rows.indices(len(self))
+            assert step == 1  # nothing here skips rows
+            rows = torch.arange(first, last) if self.chosen is None else self.chosen[first:last]
+        else:
+            rows = rows.nonzero().flatten() if rows.dtype == torch.bool else rows
+            rows = rows if self.chosen is None else self.chosen[rows]
+        parts = [_read(path, width, self.rows, rows) for path, width in self.files]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+    def only(self, rows: Tensor) -> "Matrix":
+        """The matrix of these rows alone: positions, or a mask. Nothing is read."""
+        rows = rows.nonzero().flatten() if rows.dtype == torch.bool else rows
+        return Matrix(self.files, self.rows, rows if self.chosen is None else self.chosen[rows], self.holders)
+
+
+Rows = Tensor | Matrix  # (n, D): what can be sliced, indexed and measured
+
+
+def _read(path: Path, width: int, length: int, rows: Tensor) -> Tensor:
+    if not len(rows):
+        return torch.zeros(0, width)
+    first, last = int(rows[0]), int(rows[-1])
+    if last - first + 1 == len(rows) and bool((rows.diff() == 1).all()):
+        block = np.fromfile(path, dtype=np.float32, count=len(rows) * width, offset=4 * width * first)
+        return torch.from_numpy(block.reshape(len(rows), width))
+    # Mapped anew each time: pages of the file count as memory of the process for as long as they are mapped.
+    whole = np.memmap(path, dtype=np.float32, mode="r", shape=(length, width))
+    return torch.from_numpy(np.asarray(whole[rows.numpy()]))
+
+
+def only(features: Rows, rows: Tensor) -> Rows:
+    """Some rows, by positions or a mask: of a matrix in a file without reading it."""
+    return features.only(rows) if isinstance(features, Matrix) else features[rows]
+
+
+def beside(parts: Sequence[Rows]) -> Rows:
+    """Columns side by side, of the same rows."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(isinstance(part, Matrix) for part in parts):
+        folder = next(part for part in parts if isinstance(part, Matrix)).files[0][0].parent
+        stored = [part if isinstance(part, Matrix) and part.chosen is None else spilled(part, folder) for part in parts]
+        files, holders = zip(*((one.files, one.holders) for one in stored), strict=True)
+        return Matrix(sum(files, ()), stored[0].rows, None, sum(holders, ()))
+    return torch.cat([part for part in parts if isinstance(part, Tensor)], 1)
+
+
+def slices(rows: int, size: int = CHUNK) -> Iterator[slice]:
+    """The slices of a pass over so many rows.
+
+    >>> list(slices(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return (slice(k, min(k + size, rows)) for k in range(0, rows, size))
+
+
+@contextmanager
+def writing(path: Path, width: int) -> Iterator[Callable[[Tensor], None]]:
+    """Write a matrix block by block; the file appears when it is whole."""
+    with replacing(path) as part, open(part, "wb") as file:
+        yield lambda block: _append(file, block, width)
+        file.flush()
+
+
+def _append(file: object, block: Tensor, width: int) -> None:
+    assert block.shape[1] == width
+    np.ascontiguousarray(block.float().numpy()).tofile(file)  # type: ignore[arg-type]
+
+
+class _Holder:
+    """Whoever has one keeps a temporary file."""
+
+
+class Spill:
+    """Blocks of rows on their way into a matrix that is deleted with the process, or when nobody has it any more."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        name = folder / f"spilled-{next(_NUMBER)}"
+        sweep(name)  # what killed processes left
+        self.path, self.rows, self.width = part_path(name), 0, 0
+        self.path.unlink(missing_ok=True)
+
+    def add(self, block: Tensor) -> None:
+        if not len(block):
+            return
+        self.width = block.shape[1]
+        self.rows += len(block)
+        with open(self.path, "ab") as file:
+            _append(file, block, self.width)
+
+    def matrix(self) -> Matrix:
+        whole = Matrix(((self.path, self.width),), self.rows, holders=(_Holder(),))
+        weakref.finalize(whole.holders[0], _remove, str(self.path))
+        return whole
+
+    def drop(self) -> None:
+        """Give up: the pass failed."""
+        self.path.unlink(missing_ok=True)
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        Path(path).unlink()
+
+
+def spilled(block: Rows, folder: Path) -> Matrix:
+    """A block of rows as a matrix in a file."""
+    spill = Spill(folder)
+    for part in slices(len(block)):
+        spill.add(block[part])
+    return spill.matrix()
