@@ -105,6 +105,14 @@ def test_a_lost_node_costs_only_its_parts(tmp_path, cluster, monkeypatch):
         # What a worker refuses is refused here, in the same words.
         with pytest.raises(UserError, match=r"^ids begin at 0$"):
             list(map_rows(Squares(log), [torch.tensor([-1])]))
-        monkeypatch.setattr(connection, "PACKAGE", "no_such_package")
-        with pytest.raises(UserError, match=r"does not have unskew; install unskew .* on every node"):
+        monkeypatch.setattr(connection, "VERSION", "99.9")
+        with pytest.raises(UserError, match=r"has unskew .*; install unskew 99\.9 on every node"):
             check_nodes(cluster.address)
+
+
+def test_a_node_without_the_package_is_one_line():
+    with pytest.raises(
+        UserError, match=r"the node 10\.0\.0\.2 does not have unskew; install unskew .* on every node of the cluster$"
+    ):
+        connection.check_version("10.0.0.2", "")
+    connection.check_version("10.0.0.2", connection.VERSION)
