@@ -4,7 +4,7 @@ SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(SCRIPTS)
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test test-timm check wheel-test bench fuzz kills results docs clean
+.PHONY: install demo test pages-test test-timm check wheel-test bench fuzz kills results docs pictures clean
 
 # Versions are the tested ones: constraints.txt. torch is installed first, so that a CPU build given by name is taken.
 $(STAMP): pyproject.toml constraints.txt
@@ -22,6 +22,12 @@ demo: $(STAMP)
 test: $(STAMP)
 	@tests/install_chromium.sh || true
 	$(BIN)/python -m pytest -n 2
+
+# Every kind of page in Chromium, with axe-core from npm for the check of accessibility.
+pages-test: $(STAMP)
+	@tests/install_chromium.sh
+	npm install --silent --no-save --prefix .pages-test axe-core@4
+	$(BIN)/python -m pytest tests/pages/test_in_browser.py -rs
 
 # torchvision and timm need torch's own build: an environment of their own, 5.5 GB.
 test-timm:
@@ -71,5 +77,10 @@ results: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m docs.generate
 
+# Screenshots in docs, and the audit of photographs: minutes of work, and a download of 44 MB the first time.
+pictures: $(STAMP)
+	@tests/install_chromium.sh
+	$(BIN)/python -m docs.pictures
+
 clean:
-	rm -rf $(VENV) .venv-wheel .venv-timm dist demo-out
+	rm -rf $(VENV) .venv-wheel .venv-timm .pages-test dist demo-out

@@ -1,12 +1,14 @@
-"""The page of the field test, from its committed results; `python -m docs.field_test FOLDER` adds the results of a bench folder.
+"""The page of the field test, from its committed results.
 
-make docs writes the page again from docs/results/field-test.csv.
+`python -m docs.field_test FOLDER` adds the results of a bench folder, or of a folder of `unskew auto` on one of the suite's sets. make docs
+writes the page again from docs/results/field-test.csv.
 """
 
 import csv
 import json
 import statistics
 import sys
+import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).parent / "results"
@@ -15,13 +17,19 @@ FIGURES = ("worst_group", "conflicting", "aligned", "class_balanced")
 WORST_GROUP = ("places", "places-two")  # families whose every test group has at least 30 rows, as the suite says
 UNBIASED = ("0.5", "0.1", "0.125", "0.16667", "0.2")
 KNOWN = ("group_dro", "dfr")
-METHODS = ("erm", "plain", "advised", "last_layer", "independence", "repair", "pgd", "jtt", "lff", *KNOWN)
+METHODS = ("erm", "plain", "advised", "auto", "last_layer", "independence", "repair", "ccdb", "pgd", "jtt", "lff", *KNOWN)
+CANDIDATES = ("erm", "last_layer", "independence", "repair", "ccdb", "pgd", "jtt")  # of auto that have a row; neutralise has none
+ALWAYS = ("auto", "erm", "pgd", "last_layer")  # whose regret is shown
+SUITE = tomllib.loads((Path(__file__).parent.parent / "unskew" / "suites" / "field-test.toml").read_text(encoding="utf-8"))
 Rows = list[dict[str, str]]
 
 
 def collect(folder: Path) -> None:
-    """Merge the results of a bench folder into the table; a run that is already there is replaced."""
+    """Merge the results of a folder into the table; a run that is already there is replaced."""
     rows = {(r["data"], r["at"], r["method"], r["seed"]): r for r in read()}
+    if (folder / "auto.json").is_file():
+        one = of_auto(folder)
+        rows[one["data"], one["at"], one["method"], one["seed"]] = one
     for path in sorted((folder / "results").glob("*.json")):
         one = json.loads(path.read_text(encoding="utf-8"))
         figures = {name: "" if one["figures"][name] is None else f"{100 * one['figures'][name]:.2f}" for name in FIGURES}
@@ -32,6 +40,26 @@ def collect(folder: Path) -> None:
         writer = csv.DictWriter(out, ("data", "at", "method", "seed", *FIGURES, "seconds", "commit"), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows[key] for key in sorted(rows))
+
+
+def of_auto(folder: Path) -> dict[str, str]:
+    """The row of the model that `unskew auto` recommends, in the suite's terms."""
+    found = json.loads((folder / "auto.json").read_text(encoding="utf-8"))
+    chosen = next(f for f in found["finalists"] if f["name"] == found["recommended"])
+    data, at = place_of(found["source"], found["seed"])
+    values = {name: chosen["test"][name]["value"] for name in FIGURES}
+    figures = {name: "" if value is None else f"{100 * value:.2f}" for name, value in values.items()}
+    about = {"data": data, "at": at, "method": "auto", "seed": str(found["seed"])}
+    return {**about, **figures, "seconds": f"{found['seconds']:.0f}", "commit": found["commit"]}
+
+
+def place_of(source: str, seed: int) -> tuple[str, str]:
+    """The data set and the alignment of the suite whose source this is."""
+    for data, entry in SUITE["data"].items():
+        for at in entry["at"]:
+            if entry["source"].format(at=at, seed=seed) == source:
+                return data, at
+    raise SystemExit(f"{source} with seed {seed} is not in the suite field-test")
 
 
 def read() -> Rows:
@@ -70,7 +98,7 @@ def page() -> str:
     for data, at in cells:
         shown = [_shown(cell(rows, data, at, method, metric(data, at))) for method in METHODS]
         lines.append(f"| {data} | {'unbiased' if at in UNBIASED else f'{100 * float(at):g} %'} | {' | '.join(shown)} |")
-    return "\n".join([*lines, "", *_verdicts(rows, cells), ""])
+    return "\n".join([*lines, "", *_verdicts(rows, cells), "", *_regret(rows, cells), ""])
 
 
 def _shown(values: list[float]) -> str:
@@ -105,6 +133,48 @@ def _verdicts(rows: Rows, cells: list[tuple[str, str]]) -> list[str]:
         "- Elsewhere it gains or loses, in points: " + (", ".join(f"{n} {v:+.1f}" for n, v in lost) or "no such cell") + ".",
         "- On unbiased twins class-balanced accuracy changes by, in points: " + ", ".join(f"{n} {v:+.1f}" for n, v in harm) + ".",
     ]
+
+
+def regrets(rows: Rows, data: str, at: str) -> dict[str, float] | None:
+    """The best candidate's figure minus that of each way to choose, in points, where auto has been run; the mean over its seeds."""
+    figure, seeds = metric(data, at), sorted({r["seed"] for r in rows if (r["data"], r["at"], r["method"]) == (data, at, "auto")})
+    found: dict[str, list[float]] = {}
+    for seed in seeds:
+        values = {
+            r["method"]: float(r[figure]) for r in rows if (r["data"], r["at"], r["seed"]) == (data, at, seed) and r[figure]
+        }
+        best = max(values[name] for name in (*CANDIDATES, "auto") if name in values)
+        for name in ALWAYS:
+            if name in values:
+                found.setdefault(name, []).append(best - values[name])
+    return {name: statistics.mean(values) for name, values in found.items()} or None
+
+
+def _regret(rows: Rows, cells: list[tuple[str, str]]) -> list[str]:
+    """What `auto` lost by not knowing the best candidate, in the half that its rules were chosen on and in the other."""
+    lines = [
+        "## Regret of `unskew auto`",
+        "",
+        "The best candidate's figure minus that of the model that was chosen, in points: 0 is best. Beside it, always training the same",
+        f"way. Candidates with a row: {', '.join(CANDIDATES)}. Rules were chosen on the half *tuned*; the half *reported* was",
+        "named in the suite before auto was run on any set. Only cells with a run of auto are listed; a candidate that was not run",
+        "there, as the table above shows, may be better than all that were.",
+        "",
+        f"| half | set | alignment | best candidate | {' | '.join(n if n == 'auto' else f'always {n}' for n in ALWAYS)} |",
+        f"|---|---|---|---|{'---:|' * len(ALWAYS)}",
+    ]
+    for half, names in SUITE["halves"].items():
+        listed = [(data, at) for data, at in cells if data in names and regrets(rows, data, at)]
+        for data, at in listed:
+            found = regrets(rows, data, at) or {}
+            values = {m: statistics.mean(v) for m in CANDIDATES if (v := cell(rows, data, at, m, metric(data, at)))}
+            best = max(values, key=lambda name: values[name]) if values else "–"
+            shown = [f"{found[name]:.1f}" if name in found else "–" for name in ALWAYS]
+            alignment = "unbiased" if at in UNBIASED else f"{100 * float(at):g} %"
+            lines.append(f"| {half} | {data} | {alignment} | {best} | {' | '.join(shown)} |")
+        if not listed:
+            lines.append(f"| {half} | not run yet: {', '.join(names)} | | | {' | '.join('–' for _ in ALWAYS)} |")
+    return lines
 
 
 if __name__ == "__main__":

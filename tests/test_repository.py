@@ -149,7 +149,7 @@ def test_no_file_is_long_and_no_line_of_the_docs_either():
     assert not wide
 
 
-@pytest.mark.parametrize("name", ["audit", "bench", "dependency", "evaluate", "load", "repair", "report", "train"])
+@pytest.mark.parametrize("name", ["audit", "auto", "bench", "dependency", "evaluate", "load", "repair", "report", "train"])
 def test_public_functions_have_signatures_and_docstrings_to_work_from(name):
     import inspect
 
@@ -180,8 +180,9 @@ def test_mypy_rejects_nonsense_in_a_users_script(tmp_path):
     assert 'incompatible type "int"; expected "str"' in said
 
 
-def test_readme_commands_exist():
-    text = (ROOT / "README.md").read_text()
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+def test_commands_of_the_pages_exist(page):
+    text = (ROOT / page).read_text()
     verbs = {c.name or c.callback.__name__ for c in app.registered_commands}
     used = set(re.findall(r"^ +unskew ([a-z]+)", text, re.MULTILINE))
     assert used
@@ -190,7 +191,7 @@ def test_readme_commands_exist():
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/own-loop.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/own-loop.md", "docs/sources.md"])
 def test_python_of_the_pages_runs(tmp_path, monkeypatch, page):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
@@ -198,6 +199,26 @@ def test_python_of_the_pages_runs(tmp_path, monkeypatch, page):
     space = {}
     for block in blocks:
         exec(compile(block, page, "exec"), space)
+
+
+@pytest.mark.usefixtures("own_cache", "folder")
+def test_every_command_of_the_readme_runs(unskew, tmp_path):
+    """The lines on one's own data one after the other, as they stand; of the lines with make, what they would run."""
+    text = (ROOT / "README.md").read_text()
+    lines = [line.split("#")[0].split() for line in text.splitlines() if re.match(" {4}(unskew|make) ", line)]
+    assert [words[:2] for words in lines] == [
+        ["make", "demo"], ["make", "test"], ["unskew", "audit"], ["unskew", "train"], ["unskew", "report"],
+    ]  # fmt: skip
+    for program, *words in lines:
+        if program == "unskew":
+            unskew(*words)
+        else:
+            shown = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+            assert {"demo": "unskew demo", "test": "-m pytest"}[words[0]] in shown
+    assert "photos" in (tmp_path / "page.html").read_text()
+    assert len(text.splitlines()) < 50  # one screen
+    for link in re.findall(r"\]\(([^)]*)\)", text):
+        assert (ROOT / link).exists(), link
 
 
 def test_generated_pages_are_up_to_date():

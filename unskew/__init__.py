@@ -6,6 +6,7 @@ The verbs are the functions below. Formulas can be used alone, as plain function
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from unskew._auto import auto
 from unskew.core import version
 
 if TYPE_CHECKING:
@@ -18,21 +19,9 @@ if TYPE_CHECKING:
 
 __version__ = version.VERSION
 __all__ = [
-    "DataSet",
-    "__version__",
-    "audit",
-    "bench",
-    "dependency",
-    "evaluate",
-    "load",
-    "losses",
-    "measure",
-    "nn",
-    "repair",
-    "repairs",
-    "report",
-    "train",
-]
+    "DataSet", "__version__", "audit", "auto", "bench", "dependency", "evaluate", "load", "losses", "measure", "nn", "repair", "repairs",
+    "report", "train",
+]  # fmt: skip
 
 
 def load(

@@ -61,9 +61,9 @@ def test_the_answer_for_many_files_is_kept(tmp_path, monkeypatch):
     write_photographs(tmp_path / "photos", crops=3)
     paths = sorted(str(p) for p in (tmp_path / "photos").rglob("*.*"))
     monkeypatch.setattr("unskew.data.duplicates._WORTH_KEEPING", 1)
-    first = of_files(paths, b"key")
+    first = of_files(paths, [b"key"])
     monkeypatch.setattr("unskew.data.duplicates.thumbnail", None)  # would fail if called
-    assert torch.equal(of_files(paths, b"key"), first)
+    assert torch.equal(of_files(paths, [b"key"]), first)
 
 
 @pytest.mark.parametrize("kind", ["float", "grey", "large"])

@@ -1,10 +1,14 @@
-"""Pictures of sixteen bits and transparent ones keep their greys."""
+"""Pictures of sixteen bits and transparent ones keep their greys; those on a page keep to their bytes."""
+
+import base64
+import io
 
 import numpy as np
 import torch
 from PIL import Image
 
 from unskew.data import load
+from unskew.data.pictures import picture
 
 
 def test_sixteen_bit_and_transparent_pictures_keep_their_greys(tmp_path):
@@ -19,3 +23,13 @@ def test_sixteen_bit_and_transparent_pictures_keep_their_greys(tmp_path):
     clear[..., 0] = 255  # red, fully transparent
     Image.fromarray(clear).save(tmp_path / "p" / "a" / "0.png")
     assert (load(tmp_path / "p").inputs.x[0] == 255).all()
+
+
+def test_a_picture_over_its_bytes_is_compressed_and_then_made_smaller():
+    pixels = torch.randint(0, 256, (3, 224, 224), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))  # the worst case
+    free, bound = picture(pixels, 224), picture(pixels, 224, 8000)
+    assert len(free) > 40_000
+    assert len(bound) <= 8000
+    sides = [Image.open(io.BytesIO(base64.b64decode(p.partition(",")[2]))).size for p in (free, bound)]
+    assert sides[0] == (224, 224)
+    assert 48 <= sides[1][0] < 224

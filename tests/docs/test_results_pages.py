@@ -12,7 +12,7 @@ from docs.results_pages import HERE, files, pages
 # Pages of benchmarks, not of suites: what makes them is in benchmarks/, and their data, if any, lies beside them. Pages of suites that were
 # written before results files existed wait here for their runs; a page leaves the list when its results are committed.
 OTHER = {
-    "README.md", "calibration.md", "colour-bias.md", "field-test.md", "repair.md",
+    "README.md", "auto.md", "calibration.md", "colour-bias.md", "field-test.md", "repair.md",
     "denoise.md", "leakage-tiles.md", "pgd-table1-paper.md", "pgd-table1-small.md", "pgd-table14.md", "pgd-table2-small.md",
     "static-and-texture.md", "toy.md", "fuzz.md", "kills.md", "planted-photos.md", "planted-photos-trial.md", "slices.md", "speed.md",
 }  # fmt: skip

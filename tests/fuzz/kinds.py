@@ -242,6 +242,126 @@ def images(plan: Plan, root: Path, made: Path) -> list[str]:
     return [*repair[plan["verb"]], *given] if plan["verb"] == "repair" else verb_of(plan, "photos", *look, *given)
 
 
+@kind(
+    verb=verbs, damage=st.none() | byte_damage, label=labels, more=st.sampled_from(["", "data.mode=stream", "data.workers=0"]),
+    layout=st.sampled_from(["tar", "struct", "binary"]), name=st.sampled_from(["train.tar", "train-0.tar", "x.tar", "x.tar.gz"]),
+    odd=st.sampled_from(["", "", "link", "hard", "device", "up", "root", "sparse", "apart", "no picture", "json", "deep", "path", "group"]),
+    place=st.sampled_from(["folder", "folder", "file", "data", "address"]),
+)  # fmt: skip
+def shards(plan: Plan, root: Path, made: Path) -> list[str]:
+    """Tar and Parquet shards, cut and damaged, with links, devices, names that lead elsewhere, labels of every type."""
+    values = [plan["label"][k] if k < len(plan["label"]) else "ab"[k % 2] for k in range(24)]
+    inside = root / "set" / ("data" if plan["place"] == "data" else "")
+    inside.mkdir(parents=True)
+    if plan["layout"] == "tar":
+        path = inside / plan["name"]
+        _tar_shard(path, plan["odd"], values)
+    else:
+        path = inside / "train-00000-of-00001.parquet"
+        _parquet_shard(path, plan["odd"], plan["layout"], values)
+    if plan["damage"]:
+        hurt_bytes(path, plan["damage"])
+    source = {"file": str(path.relative_to(root)), "address": f"file://{root}/set"}.get(plan["place"], "set")
+    return verb_of(plan, source, *([plan["more"]] if plan["more"] else []))
+
+
+def _tar_shard(path: Path, odd: str, values: list[Any]) -> None:
+    import io
+    import tarfile
+
+    from tests.support.shards import encoded
+
+    with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as archive:
+
+        def add(name: str, raw: bytes, **fields: Any) -> None:
+            about = tarfile.TarInfo(name)
+            about.size = 0 if fields else len(raw)
+            for key, value in fields.items():
+                setattr(about, key, value)
+            archive.addfile(about, io.BytesIO(raw))
+
+        for k, value in enumerate(values):
+            add({"up": f"../../{k}.png", "root": f"/tmp/{k}.png"}.get(odd, f"{k}.png"), encoded(k))
+            deep = {"label": [[value]], "n": "[" * 50} if odd == "deep" else {"label": value}
+            add(f"{k}.json", b"[" * 9999 if odd == "json" and k == 3 else json.dumps(deep).encode())
+        types = {"link": tarfile.SYMTYPE, "hard": tarfile.LNKTYPE, "device": tarfile.CHRTYPE, "sparse": tarfile.GNUTYPE_SPARSE}
+        if odd in types:
+            add("99.png", b"", type=types[odd], linkname="/etc/passwd")
+        elif odd == "apart":
+            add("0.cls", b"a")
+        elif odd == "no picture":
+            add("99.cls", b"a")
+
+
+def _parquet_shard(path: Path, odd: str, layout: str, values: list[Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from tests.support.shards import encoded
+
+    raws = [None if odd == "no picture" and k == 3 else encoded(k) for k in range(len(values))]
+    where = "/etc/passwd" if odd == "path" else "../x.png"
+    pictures = [{"bytes": None if odd == "path" else raw, "path": where} for raw in raws] if layout == "struct" else raws
+    names = {"up": {"names": "a"}, "json": 3, "deep": {"names": [[1]]}}.get(odd, {"names": ["a", "b"]})
+    kind = {"_type": "ClassLabel", **names} if isinstance(names, dict) else names
+    about = {"huggingface": json.dumps({"info": {"features": {"label": kind}}})}
+    texts = [None if value is None else str(value).encode("utf-8", "replace").decode() for value in values]
+    codes = [k % 3 for k in range(len(values))] if odd in ("up", "deep", "group") else texts
+    table = pa.table({"image": pictures, "label": codes}).replace_schema_metadata(about)
+    pq.write_table(table, path, row_group_size=1 if odd == "group" else 10)
+
+
+@kind(
+    verb=verbs, answer=st.sampled_from(["refuses", "nobody", "garbage", "cut", "fails", "empty", "nothing there", "not s3"]),
+    address=st.sampled_from(["s3://bucket/set", "s3://bucket", "s3://", "s3:///x", "s3://bucket/x.tar", "gs://bucket/set", "http://x/y",
+                             "s3://../..", "memory://x", "file://x/y", "simplecache::s3://b/x", "S3://bucket/set"]),
+)  # fmt: skip
+def bucket(plan: Plan, root: Path, made: Path) -> list[str]:
+    """Buckets that refuse, break off, answer with something else or do not answer, and addresses of every kind."""
+    import socket
+    import threading
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    xml = {
+        "empty": b"<ListBucketResult></ListBucketResult>",
+        "garbage": b"\xff<<<",
+        "nothing there": b"<Error><Code>NoSuchBucket</Code></Error>",
+    }
+    status = {"refuses": 403, "fails": 500, "nothing there": 404, "not s3": 418}.get(plan["answer"], 200)
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = xml.get(plan["answer"], b"<Error><Code>AccessDenied</Code></Error>")
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body) + (500 if plan["answer"] == "cut" else 0)))
+            self.end_headers()
+            self.wfile.write(b"" if self.command == "HEAD" else body)
+
+        do_HEAD = do_PUT = do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *given: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Answer)
+    port = server.server_port
+    if plan["answer"] == "nobody":
+        server.server_close()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+    else:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    names = {
+        "ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "ACCESS_KEY_ID": "x",
+        "SECRET_ACCESS_KEY": "x",
+        "DEFAULT_REGION": "us-east-1",
+    }
+    os.environ.update({f"AWS_{name}": value for name, value in names.items()})
+    os.environ["GCE_METADATA_HOST"] = f"127.0.0.1:{port}"
+    return verb_of(plan, plan["address"])
+
+
 SETTINGS = (
     "train.epochs", "train.steps", "train.batch", "train.checkpoint", "train.precision", "train.accumulate", "train.clip", "train.start",
     "train.log_every", "train.sampler", "train.weights", "train.tune", "optim.name", "optim.lr", "optim.momentum", "optim.betas",

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.processes import python
 
-CASES = int(os.environ.get("UNSKEW_FUZZ_CASES", "39"))
+CASES = int(os.environ.get("UNSKEW_FUZZ_CASES", "45"))
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="cases are forked, and bounded by Linux's limits")
 

@@ -1,8 +1,10 @@
-"""The page as a reader meets it: from disk, in a browser, at two widths, with hostile class names."""
+"""The file of a page: nothing in it points outside, one script of ours, hostile names as text. In a browser: test_in_browser.py."""
 
+import base64
+import hashlib
 import json
 import re
-import shutil
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -11,6 +13,17 @@ import unskew as package
 from unskew.pages.html import shade
 
 EVIL = "<script>document.title='pwned'</script>"
+
+
+class Tags(HTMLParser):
+    """Collects the names of all attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.attributes = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes |= {name for name, _ in attrs}
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +48,22 @@ def page(tmp_path_factory):
 
 def test_nothing_in_the_file_points_outside_it(page):
     text = page.read_text()
-    assert len(text.encode()) < 2_000_000
+    assert len(text.encode()) < 3_000_000
     outside = re.findall(r'(?:src|href|action)\s*=\s*"(?!data:|#)[^"]*"|url\((?!["\']?(?:data:|#))|@import', text)
     assert not outside
-    assert "<script" not in text
     assert "&lt;script&gt;" in text
+
+
+def test_only_the_script_that_the_policy_names_can_run(page):
+    text = page.read_text()
+    (script,) = re.findall(r"<script[^>]*>(.*?)</script>", text, re.DOTALL)
+    (allowed,) = re.findall(r"script-src '([^']*)'", text)
+    assert allowed == "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert "default-src 'none'" in text
+    reader = Tags()
+    reader.feed(text)
+    assert not [name for name in reader.attributes if name.startswith("on")]  # nothing else that runs
+    assert {"data-bias", "style", "class"} <= reader.attributes
 
 
 def test_the_json_says_the_same(page):
@@ -63,34 +87,6 @@ def test_training_rows_stand_beside_the_test_rows(page):
         same = {(g["y"], g["bias"]): g["accuracy"] for g in train["groups"]}
         assert all(g["train"] == same[g["y"], g["bias"]] for g in run["group_rows"])
         assert run["verdict"].startswith(run["metrics"]["verdict"]["sentence"])
-
-
-def test_in_a_browser(page, tmp_path):
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed and could not be: the page is not looked at in a browser")
-    with playwright.sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        for width in (1280, 390):
-            tab = browser.new_page(viewport={"width": width, "height": 900})
-            asked, said = [], []
-            tab.on("request", lambda r, asked=asked: asked.append(r.url))
-            tab.on("console", lambda m, said=said: said.append(m.text))
-            tab.on("pageerror", lambda e, said=said: said.append(str(e)))
-            tab.goto(page.as_uri())
-            assert [u for u in asked if not u.startswith(("data:", page.as_uri()))] == []
-            assert said == []
-            assert tab.title().startswith("unskew report")
-            assert EVIL in tab.inner_text("body")
-            # Readable: nothing wider than the window (wide tables scroll inside their own box), text of a readable size.
-            assert tab.evaluate("document.documentElement.scrollWidth") <= width
-            assert float(tab.evaluate("getComputedStyle(document.body).fontSize").removesuffix("px")) >= 14
-            assert tab.locator("table.heat").count() == 2
-            assert tab.locator("figure img").count() > 0
-            broken = tab.evaluate("[...document.images].filter(i => !i.complete || !i.naturalWidth).length")
-            assert broken == 0
-        browser.close()
 
 
 @pytest.mark.parametrize("value", [0.0, 0.25, 0.5, 1.0])

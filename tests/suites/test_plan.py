@@ -31,6 +31,39 @@ def test_the_plan_has_every_run_with_its_settings(suite):
     assert [t.id for t in plan(read(str(suite)), "smoke", seeds=1, only=["erm"])] == ["toy-s0-erm"]
 
 
+@pytest.mark.parametrize(
+    ("halves", "fine"),
+    [
+        ('{ tuned = ["toy"], reported = [] }', True),
+        ('{ tuned = ["toy"], reported = ["toy"] }', False),
+        ("{ tuned = [], reported = [] }", False),
+        ('{ first = ["toy"], second = [] }', False),
+        ('{ tuned = "toy", reported = 3 }', False),
+    ],
+)
+def test_halves_name_every_data_set_once(suite, halves, fine):
+    suite.write_text(suite.read_text().replace("[settings]", f"halves = {halves}\n[settings]", 1))
+    if fine:
+        assert plan(read(str(suite)), "smoke")
+        return
+    with pytest.raises(
+        UserError, match=r"toy.toml:5: halves must be two lists, tuned and reported, that name every data set once"
+    ):
+        plan(read(str(suite)), "smoke")
+
+
+def test_the_field_test_divides_its_families_and_plans_auto():
+    field = read("field-test")
+    halves = field.table["halves"]
+    assert {*halves["tuned"], *halves["reported"]} == set(field.part("data"))
+    alike = [{"places", "places-two"}, {"colored-digits", "colored-mnist"}]
+    assert all(pair <= set(halves["tuned"]) or pair <= set(halves["reported"]) for pair in alike)
+    (task,) = plan(field, "small", seeds=1, only=["places", "0.95", "auto"])
+    assert (task.method, task.settings["budget"]) == ("auto", "2h")
+    with pytest.raises(UserError, match="budget 'soon': write it as"):
+        plan(field, "small", seeds=1, only=["places", "0.95", "auto"], extra={"budget": "soon"})
+
+
 def test_a_method_asked_for_leaves_the_scales_data_sets_as_they_are():
     assert [t.id for t in plan(read("pgd-table1"), "smoke", only=["erm"])] == ["colored-mnist-0.99-s0-erm"]
     assert [t.id for t in plan(read("pgd-table1"), "smoke", only=["erm", "0.95"])] == ["colored-mnist-0.95-s0-erm"]

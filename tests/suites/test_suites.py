@@ -281,6 +281,7 @@ def test_parts_of_a_recipe_may_be_left_out_where_there_is_one_choice():
         ("pgd-table1/colored-mnits/0.99/lff@small", "no data set or setting 'colored-mnits'; did you mean 'colored-mnist'?"),
         ("pgd-tabel1/colored-mnist/0.99/lff@small", "no suite 'pgd-tabel1'; did you mean 'pgd-table1'?"),
         ("repair-table1/moving-digits/C2D@small", "is a dependency, not a training"),
+        ("field-test/places/0.95/auto@small", "is a run of auto, not a training"),
     ],
 )
 def test_a_wrong_recipe_says_what_there_is(text, said):

@@ -66,7 +66,7 @@ def test_page_json_and_scores_agree(tmp_path):
     assert order == sorted(order)
     assert there["representations"][0]["label"] in there["verdict"]  # the headline is the first row
     page = (tmp_path / "o" / "audit.html").read_text()
-    assert "<script" not in page
+    assert page.count("<script") == 1  # the page's own
     for r in there["representations"]:
         assert f"{100 * r['bias']:.1f} %" in page
     scores = Table.read(tmp_path / "o" / "scores.parquet")
@@ -273,7 +273,7 @@ def test_a_table_without_inputs_is_audited_and_nothing_else(unskew, tmp_path):
     page = (tmp_path / "o" / "audit.html").read_text()
     assert "the table has no inputs" in page
     assert "from the counts" in page
-    assert "What to do next" not in page
+    assert "What to do" not in page
     for verb, out in (("train", "x"), ("repair", "x.parquet")):
         done = unskew(verb, "table.csv", "--label", "y", "--bias", "gender", "--out", out, expect=2)
         assert "no path column" in done.stderr

@@ -1,11 +1,13 @@
 """`unskew new method`: two files, and a test that passes as it is."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 
 from unskew.core.errors import UserError
+from unskew.suites.reader import read
 from unskew.verbs.new import new
 
 
@@ -19,6 +21,22 @@ def test_a_users_own_method_is_written_passes_its_test_and_trains(tmp_path, unsk
     assert "2 passed" in done.stdout, done.stdout + done.stderr
     short = ("--model", "mlp", "train.steps=3", "train.batch=16", "gamma=2")
     unskew("train", "toy:rows=200", "--method", "mypackage.mine", *short, "--out", "run")
+
+
+def test_a_users_own_representation_passes_its_test(tmp_path, unskew):
+    unskew("new", "representation", "mypackage.spread")
+    (tmp_path / "mypackage" / "__init__.py").touch()
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_spread.py"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(tmp_path)})
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_suite_is_written_and_can_be_run(tmp_path, unskew):
+    shown = unskew("new", "suite", "my-table").stdout
+    assert "next: unskew bench my-table.toml --scale smoke --out my-table" in shown
+    assert read(str(tmp_path / "my-table.toml")).table["title"] == "My table"
+    with pytest.raises(UserError, match="exists; choose another name"):
+        new("suite", "my-table", tmp_path)
 
 
 def test_in_a_checkout_the_files_go_where_the_tree_has_them(tmp_path):
@@ -36,8 +54,8 @@ def test_in_a_checkout_the_files_go_where_the_tree_has_them(tmp_path):
 
 @pytest.mark.parametrize(
     ("kind", "name", "said"),
-    [("suite", "x", "there is no template"), ("method", "Mine", "lower-case letters"), ("method", "mine", "not a checkout of unskew"),
-     ("method", "a b.c", "lower-case letters")],
+    [("model", "x", "there is no template"), ("suite", "../x", "lower-case letters"), ("method", "Mine", "lower-case letters"),
+     ("method", "mine", "not a checkout of unskew"), ("method", "a b.c", "lower-case letters")],
 )  # fmt: skip
 def test_what_cannot_be_written_is_refused(kind, name, said, tmp_path):
     with pytest.raises(UserError, match=said):

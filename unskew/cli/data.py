@@ -13,19 +13,21 @@ from unskew.cli.options import Json
 
 @app.command()
 def data(
-    name: Annotated[str, typer.Argument(help="See: unskew list data.")],
+    name: Annotated[str, typer.Argument(help="See: unskew list data; for shards and tar also a folder or a table.")],
     settings: Annotated[
         Optional[list[str]], typer.Argument(metavar="[KEY=VALUE]...", help="Settings of the data set, e.g. ratio=0.99.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder to write.")] = Path("data"),
-    how: Annotated[str, typer.Option("--as", help="npz (one array file), or images (class folders and metadata.csv).")] = "npz",
+    how: Annotated[
+        str, typer.Option("--as", help="npz (one array file), images (class folders, metadata.csv), shards (Parquet) or tar.")
+    ] = "npz",
     root: Annotated[str, typer.Option(help="Folder of a real set, in its official layout.")] = "",
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; list what is present and what is missing of a real set.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Write a built-in data set to disk, or check a real one."""
+    """Write a built-in data set to disk, any source as shards, or check a real one."""
     if check:
         from unskew.data.check import check as look
 
@@ -43,7 +45,7 @@ def data(
     place = write(data_set, out, how)
     about = {**data_set.describe(), "seconds": time.perf_counter() - started}
     rows = ", ".join(f"{n} {s}" for s, n in about["rows"].items() if n)
-    columns = [word for name in data_set.bias_names for word in ("--bias", name)] if how == "images" else []
+    columns = [word for name in data_set.bias_names for word in ("--bias", name)] if how != "npz" else []
     show(
         {"out": str(place), **about},
         json,

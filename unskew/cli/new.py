@@ -10,13 +10,13 @@ from unskew.cli.options import Json
 
 @app.command()
 def new(
-    kind: Annotated[str, typer.Argument(help="method.")],
+    kind: Annotated[str, typer.Argument(help="method, representation or suite.")],
     name: Annotated[
         str, typer.Argument(help="NAME in a checkout of unskew; package.NAME for a module of your own, in the current folder.")
     ],
     json: Json = False,
 ) -> None:
-    """Write the source file and the test file of a new component; the test passes as it is."""
+    """Write the files of a new method, representation or suite, which run as they are; with a test that passes."""
     from unskew.verbs.new import new as verb
 
     files = verb(kind, name)

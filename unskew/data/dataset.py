@@ -86,7 +86,8 @@ class DataSet:
     mean: tuple[float, ...] = ()  # per channel, on inputs in [0, 1]; empty: inputs are used as they are
     std: tuple[float, ...] = ()
     columns: pl.DataFrame = field(default_factory=pl.DataFrame)  # the source's other columns, same rows
-    paths: tuple[str, ...] = ()  # of the rows' files, if there are any
+    paths: Sequence[str] = ()  # of the rows' files, if there are any; a column of Texts, also of pictures inside shards
+    blocks: Tensor | None = None  # (N,) which rows of a shard are read together; None: any row costs the same
     fingerprint: str = ""  # of inputs, labels and splits: naming a bias column does not change it
     former: str = ""  # the fingerprint of version 0.1, which included bias columns: its files are still recognised
     source: str = ""

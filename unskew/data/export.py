@@ -12,6 +12,7 @@ from unskew.core import progress
 from unskew.core.errors import UserError
 from unskew.core.files import defused, replacing, safe_name
 from unskew.data.dataset import DataSet
+from unskew.data.texts import contents
 from unskew.records import Table
 
 
@@ -56,9 +57,12 @@ def write_images(data: DataSet, table: Table, out: Path, copy: bool) -> None:
 
 def _write(data: DataSet, row: int, place: Path, copy: bool) -> None:
     if data.paths:
+        content = contents(data.paths, [row])[0]
         source = Path(data.paths[row]).absolute()
         target = place / safe_name(f"{row:06d}-{source.name}")  # two folders may hold files of the same name
-        if copy:
+        if not isinstance(content, str):  # from a shard or a bucket: there is no file to link to
+            target.write_bytes(content.read())
+        elif copy:
             shutil.copyfile(source, target)
         else:
             _link(source, target)

@@ -1,6 +1,6 @@
 """Pictures at their own resolution, and what their files say: read once, while the inputs are decoded, for all that look at them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from unskew.data.dataset import DataSet, Inputs
 from unskew.data.readers.files import _FAILURES, Files, fitted, to_rgb
+from unskew.data.texts import Content, contents
 
 Floats = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
@@ -111,7 +112,7 @@ def header_of(opened: Image.Image) -> Header:
     )
 
 
-def read_header(path: str) -> Header:
+def read_header(path: Content) -> Header:
     """The header of a file; empty if it cannot be read."""
     try:
         with Image.open(path) as opened:
@@ -132,7 +133,7 @@ class Seen:
     """Inputs together with what is seen at full resolution, decoding each file once. Picklable, for worker processes."""
 
     inputs: Inputs
-    paths: tuple[str, ...]  # empty: the rows are not files, or must not be shown as they are there
+    paths: Sequence[str]  # empty: the rows are not files, or must not be shown as they are there
     looks: tuple[tuple[str, Look, Any], ...]  # name, function and its settings
 
     @property
@@ -147,8 +148,9 @@ class Seen:
             x, fine, pictures = self._decoded(self.inputs, index)
         else:
             x, fine = self.inputs.rows(index)
-            shown = [(x[k], self.paths[i] if self.paths else "") for k, i in enumerate(index.tolist()) if fine[k]]
-            pictures = [_opened(path) or picture_of(one) for one, path in shown]
+            ids = index[fine].tolist()
+            files = contents(self.paths, ids) if self.paths else [""] * len(ids)
+            pictures = [_opened(file) or picture_of(one) for one, file in zip(x[fine], files, strict=True)]
         seen = {
             name: np.stack([look(p, cfg) for p in pictures]) if pictures else np.zeros((0, 1), np.float32)
             for name, look, cfg in self.looks
@@ -159,9 +161,10 @@ class Seen:
         x = torch.zeros(len(index), *files.shape, dtype=torch.uint8)
         fine = torch.ones(len(index), dtype=torch.bool)
         pictures = []
-        for k, i in enumerate(index.tolist()):
+        ids = index.tolist()
+        for k, (i, content) in enumerate(zip(ids, contents(files.paths, ids), strict=True)):
             try:
-                with Image.open(files.paths[i]) as opened:
+                with Image.open(content) as opened:
                     header = header_of(opened)
                     image = to_rgb(ImageOps.exif_transpose(opened))
                 image = image if files.hiding is None else files.hiding.picture(image, i)
@@ -172,7 +175,7 @@ class Seen:
         return x, fine, pictures
 
 
-def _opened(path: str) -> Picture | None:
+def _opened(path: Content) -> Picture | None:
     """The picture in a file; None without a file, or if it has become unreadable."""
     try:
         if not path:

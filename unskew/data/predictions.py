@@ -5,6 +5,7 @@ apart; and the probabilities: one column per class, named like it (or `p_CLASS`)
 the order of the source's classes.
 """
 
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 import polars as pl
@@ -63,7 +64,7 @@ def _ids(frame: pl.DataFrame, data: DataSet, path: Path) -> Tensor:
     return torch.tensor(found)
 
 
-def _endings(paths: tuple[str, ...]) -> dict[tuple[str, ...], int]:
+def _endings(paths: Sequence[str]) -> dict[tuple[str, ...], int]:
     """Every ending of every path, in parts, to its row; -2 if several rows have it."""
     known: dict[tuple[str, ...], int] = {}
     for row, text in enumerate(paths):

@@ -13,15 +13,21 @@ from torch import Tensor
 from unskew.core.errors import UserError
 from unskew.core.rng import stream
 
+WINDOW = 16  # blocks of shards that a training step may draw from; what a process holds of them is bounded by their reader
+
 
 @dataclass
 class Sampler:
-    """Batches of sample ids: without weights a permutation per epoch, with weights draws with replacement."""
+    """Batches of sample ids: without weights a permutation per epoch, with weights draws with replacement.
+
+    Rows inside shards (`blocks`) come in an order that reads each block once, and that depends on the seed alone.
+    """
 
     rows: Tensor  # (M,) sample ids to draw from
     batch: int
     seed: int
     weights: Tensor | None = None  # (M,) probability of each row, up to a factor
+    blocks: Tensor | None = None  # (N,) by sample id: rows that are read together; None: any row costs the same
     # The order of the current epoch: a function of its number, cached to save time.
     _order: tuple[int, Tensor] | None = field(default=None, init=False, repr=False)
 
@@ -53,9 +59,12 @@ class Sampler:
     def epoch(self, number: int) -> Tensor:
         """All ids of one epoch, in order."""
         generator = stream(self.seed, "loader", number)
-        if self.weights is None:
-            return self.rows[torch.randperm(len(self.rows), generator=generator)]
-        return self.rows[draw(self.weights, len(self.rows), generator)]
+        if self.weights is not None:
+            drawn = self.rows[draw(self.weights, len(self.rows), generator)]
+            return drawn if self.blocks is None else drawn[block_order(self.blocks[drawn], generator)]
+        if self.blocks is not None:
+            return self.rows[block_order(self.blocks[self.rows], generator)]
+        return self.rows[torch.randperm(len(self.rows), generator=generator)]
 
     def at(self, step: int) -> Tensor:
         """The ids of one step's whole batch."""
@@ -64,6 +73,24 @@ class Sampler:
             self._order = (epoch, self.epoch(epoch))
         order = self._order[1]
         return order[place * self.batch : (place + 1) * self.batch]
+
+
+def block_order(block: Tensor, generator: torch.Generator, window: int = WINDOW) -> Tensor:
+    """(M,) a random order of rows that reads every block once: blocks in random order, `window` of them at a time mixed row by row.
+
+    Every row comes once. Of all orders, those that mix rows of distant blocks of the permutation do not occur; within a window all
+    are alike likely.
+
+    >>> order = block_order(torch.tensor([0, 0, 0, 5, 5, 5, 2, 2, 2]), torch.Generator().manual_seed(0), window=1)
+    >>> sorted(order.tolist()), torch.tensor([0, 0, 0, 5, 5, 5, 2, 2, 2])[order].unique_consecutive().numel()
+    ([0, 1, 2, 3, 4, 5, 6, 7, 8], 3)
+    """
+    code = torch.unique(block, return_inverse=True)[1]
+    count = int(code.max()) + 1 if len(code) else 0
+    place = torch.empty(count, dtype=torch.long)
+    place[torch.randperm(count, generator=generator)] = torch.arange(count)
+    mixed = torch.randperm(len(block), generator=generator)  # first any order, then stably by window
+    return mixed[(place[code[mixed]] // window).sort(stable=True).indices]
 
 
 def draw(weights: Tensor, count: int, generator: torch.Generator) -> Tensor:

@@ -3,10 +3,12 @@
 import dataclasses
 import os
 import shlex
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import torch
 
 from unskew.core import config, registry
@@ -19,11 +21,15 @@ from unskew.data.hide import hiding
 from unskew.data.noise import with_noise
 from unskew.data.readers.arrays import from_arrays_file
 from unskew.data.readers.files import check_names
-from unskew.data.readers.folder import from_folder, is_result
+from unskew.data.readers.folder import METADATA, from_folder, is_result
 from unskew.data.readers.frame import from_frame, from_pair, is_frame, is_pair
 from unskew.data.readers.hugging_face import from_saved, is_saved
 from unskew.data.readers.listed import data_set
-from unskew.data.readers.table import from_table
+from unskew.data.readers.parquet import has_pictures
+from unskew.data.readers.remote import from_remote
+from unskew.data.readers.shards import COMPRESSED, from_shards, shards_in
+from unskew.data.readers.stores import plain_path, protocol_of
+from unskew.data.readers.table import PATH_NAMES, from_table
 from unskew.data.readers.torch import from_torch
 from unskew.data.readers.vectors import from_vectors, is_vectors
 from unskew.data.reading import DataConfig
@@ -83,6 +89,32 @@ def load(source: Any, cfg: DataConfig | None = None, *, without_inputs: bool = F
         if isinstance(settings.get(name), str):
             settings[name] = tuple(settings[name].split(","))
     cfg = config.build(DataConfig, settings, "data.") if cfg is None else dataclasses.replace(cfg, **settings)
+    if _remembered is None or not isinstance(source, (str, Path)):
+        return _loaded(source, cfg, without_inputs)
+    key = str(source), dataclasses.replace(cfg, keep="", augment="none")
+    if key not in _remembered:
+        _remembered.clear()  # one data set at a time
+        _remembered[key] = _loaded(source, key[1], without_inputs)
+    data = _remembered[key]
+    data = dataclasses.replace(data, reading=dataclasses.replace(data.reading, keep=cfg.keep, augment=cfg.augment))
+    return only_kept(data, cfg.keep) if cfg.keep else data
+
+
+_remembered: dict[tuple[str, DataConfig], DataSet] | None = None
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Inside, the last source that was read by name is not read again. For several trainings on one source in one process."""
+    global _remembered
+    before, _remembered = _remembered, {} if _remembered is None else _remembered
+    try:
+        yield
+    finally:
+        _remembered = before
+
+
+def _loaded(source: Any, cfg: DataConfig, without_inputs: bool) -> DataSet:
     named = settled(cfg.bias)
     data, cfg = _read(source, dataclasses.replace(cfg, bias=tuple(n for n in named if table_and_column(n) is None)))
     if isinstance(data.inputs, NoInputs) and not without_inputs:
@@ -172,8 +204,13 @@ def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
     if built_in and ":" in text:
         return _built_in(text, cfg)
     check_names([text], "the source")
+    text = plain_path(text)
     if "\0" in text or len(os.fsencode(text)) > LONGEST_PATH or any(len(os.fsencode(p)) > 255 for p in text.split("/")):
         raise UserError(f"unknown source {text[:60]!r}…: no path is so long, or holds a NUL")
+    if protocol_of(text):
+        if cfg.hide and cfg.mask:
+            raise UserError(f"{text}: data.mask names files of this machine; use boxes, or copy the source")
+        return from_remote(text, cfg), cfg
     try:
         path = Path(text).expanduser().absolute()  # absolute: a run may be evaluated from another working directory
     except RuntimeError:  # no home folder for ~somebody
@@ -181,28 +218,47 @@ def _from_text(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:
     if built_in and (not path.exists() or is_result(path)):
         return _built_in(text, cfg)
     if path.is_dir():
-        if is_result(path):
-            raise UserError(f"{text} is a run or an audit, not data; pass the source it was made from")
-        if is_saved(path):
-            if cfg.hide:
-                raise UserError(f"{text}: data.hide works only on tables of image files, .npz files and built-in data sets")
-            return from_saved(path, cfg), cfg
-        if (path / "data.npz").is_file():  # what `unskew data` writes
-            return from_arrays_file(path / "data.npz", cfg), cfg
-        if is_vectors(path):
-            return from_vectors(path, cfg), cfg
-        with refusing(f"{text} cannot be read"):
-            return from_folder(path, cfg), cfg
+        return _from_folder(path, text, cfg), cfg
     if path.is_file():
-        if path.suffix == ".npz":
-            return from_arrays_file(path, cfg), cfg
-        if path.suffix.lower() in TABLES:
-            with refusing(f"{text} cannot be read as a table of rows"):
-                return from_table(path, cfg), cfg
-        raise UserError(
-            f"{text}: cannot read {path.suffix or 'a file without extension'}; allowed: .npz, {', '.join(sorted(TABLES))}"
-        )
+        return _from_file(path, text, cfg), cfg
     return _built_in(text, cfg)
+
+
+def _from_folder(path: Path, text: str, cfg: DataConfig) -> DataSet:
+    if is_result(path):
+        raise UserError(f"{text} is a run or an audit, not data; pass the source it was made from")
+    if is_saved(path):
+        if cfg.hide:
+            raise UserError(f"{text}: data.hide works only on tables of image files, .npz files and built-in data sets")
+        return from_saved(path, cfg)
+    if (path / "data.npz").is_file():  # what `unskew data` writes
+        return from_arrays_file(path / "data.npz", cfg)
+    if is_vectors(path):
+        return from_vectors(path, cfg)
+    with refusing(f"{text} cannot be read"):
+        shards = [] if any((path / name).is_file() for name in METADATA) else shards_in(path)
+        return from_shards(path, shards, cfg) if shards else from_folder(path, cfg)
+
+
+def _from_file(path: Path, text: str, cfg: DataConfig) -> DataSet:
+    if path.suffix == ".npz":
+        return from_arrays_file(path, cfg)
+    if path.name.lower().endswith((".tar", *COMPRESSED)) or _holds_pictures(path):
+        with refusing(f"{text} cannot be read as a shard of pictures"):
+            return from_shards(path, [path], cfg)
+    if path.suffix.lower() in TABLES:
+        with refusing(f"{text} cannot be read as a table of rows"):
+            return from_table(path, cfg)
+    raise UserError(
+        f"{text}: cannot read {path.suffix or 'a file without extension'}; allowed: .npz, .tar, {', '.join(sorted(TABLES))}"
+    )
+
+
+def _holds_pictures(path: Path) -> bool:
+    """Whether a Parquet file is a shard: it has a column of pictures, and none of paths."""
+    if path.suffix.lower() != ".parquet" or not has_pictures(path):
+        return False
+    return not any(name in PATH_NAMES for name in pl.read_parquet_schema(path))
 
 
 def _built_in(text: str, cfg: DataConfig) -> tuple[DataSet, DataConfig]:

@@ -56,7 +56,7 @@ def settle(
 ) -> Splitting:
     """Carve what is missing of val and test. `twins` finds near-duplicates; None if the rows are not images."""
     columns = pl.DataFrame() if columns is None else columns
-    group = _groups(columns, cfg.group, where) if cfg.group else None
+    group = group_codes(columns, cfg.group, where) if cfg.group else None
     rank = _ranks(columns, paths, cfg.order, where) if cfg.order else None
     there = set(split.tolist())
     has_test = bool(there - {0, 1})  # a split test_biased is a test too
@@ -94,7 +94,7 @@ def settle(
     return Splitting(done, carved, how, tuple(notes), alike)
 
 
-def _groups(columns: pl.DataFrame, name: str, where: str) -> Tensor:
+def group_codes(columns: pl.DataFrame, name: str, where: str) -> Tensor:
     """(N,) codes of the group column, -1 where it is empty."""
     if name not in columns.columns:
         raise UserError(
@@ -246,40 +246,45 @@ def whole_units(label: Sequence[int], unit: Sequence[int], share: float) -> list
     >>> whole_units([0, 0, 0, 0, 1, 1, 1, 1], [7, 8, 9, 7, 1, 2, 3, 4], share=0.25)
     [1, 4]
     """
-    total = Counter(label)
+    total, rows_of = Counter(label), Counter(unit)
     aim = {c: max(1, round(share * n)) if n > 2 else 0 for c, n in total.items()}
-    members: dict[int, list[int]] = {}
+    members: dict[int, list[int]] = {}  # of units of several rows; the others, nearly all of millions, need no lists of their own
     for place, u in enumerate(unit):
-        members.setdefault(u, []).append(place)
+        if rows_of[u] > 1:
+            members.setdefault(u, []).append(place)
     counts = {u: Counter(label[p] for p in places) for u, places in members.items()}
     have: Counter[int] = Counter()
-    chosen: list[int] = []
+    single: list[int] = []  # places of units of one row
+    chosen: list[int] = []  # units of several rows
 
     def add(u: int) -> None:
         chosen.append(u)
         have.update(counts[u])
 
-    for u, count in counts.items():
-        if all(have[c] + n <= aim[c] for c, n in count.items()):
+    for place, (c, u) in enumerate(zip(label, unit, strict=True)):
+        if u not in members:
+            if have[c] < aim[c]:
+                have[c] += 1
+                single.append(place)
+        elif members[u][0] == place and all(have[d] + n <= aim[d] for d, n in counts[u].items()):
             add(u)
 
     def spare(u: int) -> bool:
         return all(2 * (total[c] - have[c] - n) >= total[c] for c, n in counts[u].items())
 
-    large = [u for u, places in members.items() if len(places) > 1]
     while True:
         taken = set(chosen)
-        gain = {u: _gain(counts[u], have, aim) for u in large if u not in taken and spare(u)}
+        gain = {u: _gain(counts[u], have, aim) for u in members if u not in taken and spare(u)}
         best = max(gain, key=lambda u: gain[u], default=None)
         if best is None or gain[best] <= 0:
             break
         add(best)
     for c in sorted(aim):
         if aim[c] and not have[c]:
-            able = [u for u in large if counts[u][c] and u not in set(chosen) and spare(u)]
+            able = [u for u in members if counts[u][c] and u not in set(chosen) and spare(u)]
             if able:
                 add(min(able, key=lambda u: len(members[u])))
-    return sorted(p for u in chosen for p in members[u])
+    return sorted([*single, *(p for u in chosen for p in members[u])])
 
 
 def _gain(count: Counter[int], have: Counter[int], aim: dict[int, int]) -> int:

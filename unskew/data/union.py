@@ -1,5 +1,6 @@
 """Two sources as one: the training rows of the second are added to those of the first."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from unskew.core.errors import UserError
 from unskew.data.dataset import DataSet, Inputs
+from unskew.data.texts import Content, Texts, contents
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,31 @@ class _Joined:
         return x, fine
 
 
+class _Paths(Texts):
+    """The paths of one source, then those of chosen rows of another, each opened as its own source does."""
+
+    def __init__(self, first: Sequence[str], second: Sequence[str], chosen: Tensor) -> None:
+        self.first, self.second, self.chosen = first, second, chosen
+        whole = Texts.joined([Texts.of(first), Texts.of(second[k] for k in chosen.tolist())])
+        super().__init__(whole.raw, whole.starts)
+
+    def contents(self, rows: Sequence[int]) -> Sequence[Content]:
+        late = [k >= len(self.first) for k in rows]
+        early = iter(contents(self.first, [k for k, after in zip(rows, late, strict=True) if not after]))
+        moved = [int(self.chosen[k - len(self.first)]) for k, after in zip(rows, late, strict=True) if after]
+        added = iter(contents(self.second, moved))
+        return [next(added if after else early) for after in late]
+
+
+def _blocks(data: DataSet, other: DataSet, chosen: Tensor) -> Tensor | None:
+    """The blocks of both; rows that cost the same in any order count as blocks of a thousand."""
+    if data.blocks is None and other.blocks is None:
+        return None
+    first = torch.arange(len(data)) // 1000 if data.blocks is None else data.blocks.long()
+    second = torch.arange(len(other)) // 1000 if other.blocks is None else other.blocks.long()
+    return torch.cat([first, second[chosen] + int(first.max()) + 1])
+
+
 def union(data: DataSet, other: DataSet) -> DataSet:
     """`data` plus the training rows of `other`: sample ids of `data` do not change, bias values of the added rows are missing."""
     strange = [c for c in other.classes if c not in data.classes]
@@ -56,6 +83,7 @@ def union(data: DataSet, other: DataSet) -> DataSet:
         bias=torch.cat([data.bias, torch.full((len(chosen), data.bias.shape[1]), -1)]),
         columns=pl.DataFrame(),
         duplicate_of=None,
-        paths=(*data.paths, *(other.paths[i] for i in chosen.tolist())) if data.paths and other.paths else (),
+        paths=_Paths(data.paths, other.paths, chosen) if data.paths and other.paths else (),
+        blocks=_blocks(data, other, chosen),
         notes=(*data.notes, f"{len(chosen)} training rows of {other.source or other.name} added"),
     )

@@ -1,4 +1,4 @@
-"""A data set on disk: arrays (fast, exact) or images in class folders (for any tool, and to look at)."""
+"""A data set on disk: arrays (fast, exact), images in class folders (for any tool, and to look at), or shards (of any size)."""
 
 from pathlib import Path
 
@@ -13,18 +13,21 @@ from unskew.core.workplace import alone
 from unskew.data.dataset import DataSet, Memory
 from unskew.data.export import csv_text
 from unskew.data.readers.arrays import write_arrays
+from unskew.data.write_shards import write_shards
 
 
 def write(data: DataSet, out: Path, how: str) -> Path:
-    """`how` is npz or images. The folder appears whole or not at all."""
-    if how not in ("npz", "images"):
-        raise UserError(f"--as {how}: must be npz or images")
+    """`how` is npz, images, shards (Parquet) or tar. The folder appears whole or not at all."""
+    if how not in ("npz", "images", "shards", "tar"):
+        raise UserError(f"--as {how}: must be npz, images, shards or tar")
     out = out.absolute()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out} exists and is not empty; choose another --out")
     with alone(out, "writer"), whole_folder(out) as part:
         if how == "npz":
             write_arrays(data, part / "data.npz")
+        elif how in ("shards", "tar"):
+            write_shards(data, part, "parquet" if how == "shards" else "tar")
         else:
             write_images(data, part)
         write_json(part / "card.json", data.describe())

@@ -1,4 +1,4 @@
-r"""Where a network looks: Grad-CAM, for aligned and conflicting samples side by side.
+r"""Where a network looks: Grad-CAM over the pictures of a gallery.
 
 .. math::
     \alpha_k = \frac{1}{HW} \sum_{ij} \frac{\partial z_c}{\partial A^k_{ij}}, \qquad
@@ -10,20 +10,19 @@ Source: Selvaraju et al., "Grad-CAM", ICCV 2017; class activation maps in Bahng 
 submission, ICLR 2022.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unskew.data.dataset import DataSet
 from unskew.data.loader import rows_in_order
 from unskew.data.pictures import picture
 from unskew.models._contract import Adapter, Model
+from unskew.pages.samples import SIDE
 from unskew.records import Evaluation, Run
 from unskew.training.finished import trained_method
 
-PICTURES = 6  # of each kind
 WARM = (0.87, 0.43, 0.34)
 
 
@@ -48,42 +47,27 @@ def last_with_places(model: Model, x: Tensor) -> str:
     return last
 
 
-def looks(run: Run, found: Evaluation) -> dict[str, Any]:
-    """Pictures of samples with the map laid over them; empty if there is nothing to show."""
+def looks(run: Run, found: Evaluation, rows: Sequence[int], most: int = 0) -> tuple[str, dict[int, str]]:
+    """The layer that was looked at, and pictures of these rows with the map laid over them; nothing if there is none to show."""
     data = found.data
-    if len(data.shape) != 3 or data.multi_label or not data.bias_names:
-        return {}
+    if not rows or len(data.shape) != 3 or data.multi_label:
+        return "", {}
     method = trained_method(run)
     model = getattr(method, "model", None)
     if not isinstance(model, Model) or isinstance(model, Adapter):
-        return {}
-    chosen = {kind: rows for kind, rows in _samples(data, found.rows).items() if len(rows)}
-    if not chosen:
-        return {}
-    shown: dict[str, Any] = {}
-    layer = ""
-    for kind, rows in chosen.items():
-        index, x = next(rows_in_order(data, rows, len(rows), dtype=next(model.parameters()).dtype))
-        logits = method.predict(x)
-        if not layer:
-            if not torch.allclose(logits, model(x), atol=1e-4):
-                return {}  # the method changes its input first: a map over the picture would mislead
-            layer = last_with_places(model, x)
-            if not layer:
-                return {}
-        guess = logits.argmax(1)
-        heat = activation_map(model, x, layer, guess)
-        raw = data.inputs.rows(index)[0]
-        shown[kind] = [
-            {
-                "picture": picture(raw[k]),
-                "map": picture(overlay(raw[k], heat[k])),
-                "class": data.classes[int(data.y[index[k]])],
-                "said": data.classes[int(guess[k])],
-            }
-            for k in range(len(index))
-        ]
-    return {"layer": layer, **shown}
+        return "", {}
+    shown = torch.tensor(sorted(set(rows)))
+    index, x = next(rows_in_order(data, shown, len(shown), dtype=next(model.parameters()).dtype))
+    raw = data.inputs.rows(index)[0]
+    logits = method.predict(x)
+    # Where a method changes its input first, a map over the picture would mislead.
+    if raw.dtype != torch.uint8 or not torch.allclose(logits, model(x), atol=1e-4):
+        return "", {}
+    layer = last_with_places(model, x)
+    if not layer:
+        return "", {}
+    heat = activation_map(model, x, layer, logits.argmax(1))
+    return layer, {i: picture(overlay(raw[k], heat[k]), SIDE, most) for k, i in enumerate(index.tolist())}
 
 
 def overlay(pixels: Tensor, seen: Tensor) -> Tensor:
@@ -93,17 +77,3 @@ def overlay(pixels: Tensor, seen: Tensor) -> Tensor:
     warm = torch.tensor(WARM)[:, None, None]
     mixed = (1 - 0.75 * large) * (0.35 + 0.65 * grey) + 0.75 * large * warm
     return (255 * mixed).round().clamp(0, 255).to(torch.uint8)
-
-
-def _samples(data: DataSet, rows: Tensor) -> dict[str, Tensor]:
-    """Aligned and conflicting judged rows, by the first bias column, spread over the split."""
-    pairs = data.only_bias(data.bias_names[:1]).alignment()
-    if pairs is None or data.inputs.rows(rows[:1])[0].dtype != torch.uint8:
-        return {}
-    aligned, conflicting = pairs.of_rows(data.y[rows], data.bias[rows, :1])
-
-    def some(mask: Tensor) -> Tensor:
-        here = rows[mask]
-        return here[torch.linspace(0, len(here) - 1, min(PICTURES, len(here))).long()] if len(here) else here
-
-    return {"aligned": some(aligned), "conflicting": some(conflicting)}

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from markupsafe import Markup
 
 from unskew.core.files import replacing, write_json, write_text
 from unskew.core.settings import without
 from unskew.core.version import VERSION
 from unskew.data.export import csv_text
-from unskew.pages.html import environment, style
+from unskew.pages.bench_first import chart, first_of
+from unskew.pages.html import page
 from unskew.records import BenchReport, Row
 from unskew.suites.figures import COST, is_number, shown
 from unskew.suites.reader import Suite, Task, read_result
@@ -67,10 +67,20 @@ def report(
     write_text(out / "results.tex", latex(frame))
     content = without(outcome.json(), ("page", "failed"))
     write_json(out / "report.json", content)
-    template = environment().get_template("bench.html")
-    page = template.render(report=content, blocks=_blocks(frame), style=Markup(style()), number=number, with_spread=_with_spread)
-    write_text(outcome.page, page)
+    write_text(outcome.page, render(content, frame, failed, str(suite.table.get("baseline", "erm"))))
     return outcome
+
+
+def render(content: dict[str, Any], frame: pl.DataFrame, failed: list[str], baseline: str) -> str:
+    """The page of a bench."""
+    blocks = _blocks(frame)
+    minutes = f"{content['seconds'] / 60:.0f} min of training"
+    about = f"{content['suite']}, scale {content['scale']} · {content['done']} of {content['runs']} runs · {minutes}"
+    footer = f"unskew {content['unskew']} · every figure here is in report.json, results.parquet, results.csv and results.tex"
+    return page(
+        "bench.html", kind="bench", name=content["title"], about=about, footer=footer,
+        first=first_of(content, blocks, failed, baseline), report=content, blocks=blocks, number=number, with_spread=_with_spread,
+    )  # fmt: skip
 
 
 def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]], published: pl.DataFrame | None) -> pl.DataFrame:
@@ -221,7 +231,8 @@ def _blocks(frame: pl.DataFrame) -> list[dict[str, Any]]:
             }
             for m in dict.fromkeys(part["method"])
         ]
-        blocks.append({"data": data, "at": at, "figures": list(dict.fromkeys(part["figure"])), "methods": methods})
+        figures = list(dict.fromkeys(part["figure"]))
+        blocks.append({"data": data, "at": at, "figures": figures, "methods": methods, "chart": chart(part, figures[0])})
     return blocks
 
 

@@ -12,12 +12,16 @@ from unskew.data.dataset import DataSet
 from unskew.data.loader import rows_in_order
 from unskew.data.pictures import picture, thumbnails
 from unskew.pages.attention import looks
+from unskew.pages.samples import BUDGET, SIDE, allowance, path_of, sample
 from unskew.pages.verdict import judge_groups
 from unskew.records import BiasRates, ClassRates, Evaluation, Groups, Run, TrainGroups
 from unskew.training.finished import trained_method
 
 FEW = 10  # an F1 over fewer rows with the label is marked
 PICTURES = 12  # in a gallery, of each kind
+FEW_PICTURES = 4  # where many runs share a page
+CROWDED = 0.1  # share of a page for one run, from which on they do
+KINDS = ("wrong", "right", "aligned")  # lists of a gallery
 MOST_RATES = 20  # classes in a table of error rates; the JSON has all
 MOST_COLUMNS = 40  # of a heat map
 OF_SETS = ("plain", "group_mean", "worst_group")  # averages of a multi-label task; the others need one class per row
@@ -33,11 +37,18 @@ def short_names(runs: Sequence[Run]) -> list[str]:
     return [f"{name} ({k + 1})" for k, name in enumerate(names)]  # the same run given twice
 
 
-def collect(run: Run, found: Evaluation) -> dict[str, Any]:
-    """A run and its evaluation, as shown on the page and stored in its JSON."""
-    cfg, metrics = run.config, found.json()
+def collect(run: Run, found: Evaluation, share: float = 1.0) -> dict[str, Any]:
+    """A run and its evaluation, as shown on the page and stored in its JSON. `share`: of the page's bytes for pictures."""
+    cfg = run.config
+    each = PICTURES if share > CROWDED else FEW_PICTURES
+    most = allowance(6 * each, round(BUDGET * share))  # three kinds, with and without a map
+    content = judged(found, each, most)
+    shown = [s["index"] for kind in KINDS for s in content["gallery"][kind]]
+    layer, maps = looks(run, found, shown, most)
+    for kind in KINDS:
+        content["gallery"][kind] = [{**s, "map": maps.get(s["index"], "")} for s in content["gallery"][kind]]
     return {
-        "verdict": found.verdict.sentence + leakage_verdict(metrics.get("leakage")),
+        **content,
         "method": cfg["config"]["method_name"],
         "weighted": cfg["weights"] is not None,
         "model": cfg["config"]["model_name"],
@@ -46,20 +57,10 @@ def collect(run: Run, found: Evaluation) -> dict[str, Any]:
         "data": cfg["data"],
         "labels": cfg["labels"],
         "selection": run.outcome["selection"],
-        "split": found.split,
-        "aligned_rule": found.aligned_rule,
-        "aligned_in_words": dict(found.aligned_in_words),
         "train_note": train_line(found.train),
-        "group_rows": group_rows(found),
-        "rates": [rates_table(r) for r in found.rates_by_bias.values()],
-        "metrics": metrics,
-        "labels_table": label_table(found),
         "masks": mask_pictures(run, found),
-        "looks": looks(run, found),
-        "heat_maps": [] if found.data.multi_label else [m for m in map(heat_map, found.by_bias.values() or [found.groups]) if m],
-        "by_bias": {name: column_verdict(g, found.multi_label) for name, g in found.by_bias.items()},
+        "looks": {"layer": layer} if maps else {},
         "curves": [row for row in run.log() if row["kind"] in ("train", "val", "test")],
-        "gallery": gallery(found),
         "unreadable": run.outcome["unreadable"],
         "command": cfg["command"],
         "versions": cfg["versions"],
@@ -68,6 +69,25 @@ def collect(run: Run, found: Evaluation) -> dict[str, Any]:
         "steps": run.outcome["steps"],
         "settings": cfg["config"],
         "card": registry.card("methods", cfg["config"]["method_name"]),
+    }
+
+
+def judged(found: Evaluation, each: int = PICTURES, most: int = 0) -> dict[str, Any]:
+    """What a page shows of an evaluation, whether the model was trained here or elsewhere."""
+    metrics = found.json()
+    maps = [] if found.data.multi_label else [m for m in map(heat_map, found.by_bias.values() or [found.groups]) if m]
+    return {
+        "verdict": found.verdict.sentence + leakage_verdict(metrics.get("leakage")),
+        "split": found.split,
+        "aligned_rule": found.aligned_rule,
+        "aligned_in_words": dict(found.aligned_in_words),
+        "group_rows": group_rows(found),
+        "rates": [rates_table(r) for r in found.rates_by_bias.values()],
+        "metrics": metrics,
+        "labels_table": label_table(found),
+        "heat_maps": maps,
+        "by_bias": {name: column_verdict(g, found.multi_label) for name, g in found.by_bias.items()},
+        "gallery": gallery(found, each, most or allowance(3 * each)),
     }
 
 
@@ -186,46 +206,52 @@ def heat_map(groups: Groups) -> dict[str, Any] | None:
     }
 
 
-def gallery(found: Evaluation) -> dict[str, Any]:
-    """Conflicting samples that the model got wrong and right; all samples if there is no bias."""
+def gallery(found: Evaluation, each: int = PICTURES, most: int = 0) -> dict[str, Any]:
+    """Conflicting samples that the model got wrong and right, and aligned ones; all samples if there is no bias.
+
+    Of each kind the most confident ones first, spread over the classes; `most`: bytes of a picture.
+    """
     data = found.data
-    if len(data.shape) != 3:
-        return {"reason": "inputs are not images", "wrong": [], "right": []}
-    if data.multi_label:
-        return {"reason": "rows have several labels", "wrong": [], "right": []}
+    if len(data.shape) != 3 or data.multi_label:
+        why = "inputs are not images" if len(data.shape) != 3 else "rows have several labels"
+        return {"kind": "all", "reason": why, **{kind: [] for kind in KINDS}}
     logits = found.predictions.column("logits")
-    guess = logits.argmax(1)
-    truth = data.y[found.rows]
-    shown = conflicting(found)
-    kind = "conflicting" if data.bias_names and bool(shown.any()) else "all"
-    shown = shown if kind == "conflicting" else torch.ones_like(shown)
-    sure = logits.softmax(1).amax(1)
+    guess, truth, sure = logits.argmax(1), data.y[found.rows], logits.softmax(1).amax(1)
+    aligned, against = _kinds(found)
+    kind = "conflicting" if data.bias_names and bool(against.any()) else "all"
+    shown = against if kind == "conflicting" else ~aligned
     out: dict[str, Any] = {"kind": kind, "reason": ""}
-    for name, mask in (("wrong", guess != truth), ("right", guess == truth)):
-        places = (mask & shown).nonzero().flatten()
-        places = places[sure[places].argsort(descending=True)]  # the most confident ones first
-        places = _spread(places, truth[places], PICTURES)
-        rows = found.rows[places]
+    for name, mask in (("wrong", (guess != truth) & shown), ("right", (guess == truth) & shown), ("aligned", aligned)):
+        places = mask.nonzero().flatten()
+        places = places[sure[places].argsort(descending=True)]
+        places = _spread(places, truth[places], each)
+        pictures = thumbnails(data.inputs, found.rows[places], SIDE, most)
         out[name] = [
-            {
-                "index": int(i),
-                "class": data.classes[int(t)],
-                "said": data.classes[int(g)],
-                "bias": _bias(data, int(i)),
-                "picture": p,
-            }
-            for i, t, g, p in zip(rows, truth[places], guess[places], thumbnails(data.inputs, rows), strict=True)
+            _sample(found, k, float(sure[k]), int(guess[k]), words, address)
+            for k, address in zip(places.tolist(), pictures, strict=True)
+            for words in ["aligned" if aligned[k] else "conflicting" if against[k] else ""]
         ]
     return out
 
 
-def conflicting(found: Evaluation) -> Tensor:
-    """Which judged rows have a bias that points away from their class."""
+def _sample(found: Evaluation, place: int, sure: float, guess: int, kind: str, picture: str) -> dict[str, Any]:
+    data, index = found.data, int(found.rows[place])
+    label, said = data.classes[int(data.y[index])], data.classes[guess]
+    shown = sample(
+        index, label, picture, path=path_of(data, index), said=said, score=sure, scored="confidence", kind=kind,
+        bias=_bias(data, index),
+    )  # fmt: skip
+    return {**shown, "class": label}
+
+
+def _kinds(found: Evaluation) -> tuple[Tensor, Tensor]:
+    """Which judged rows have a bias that points to their class, and which one that points away from it."""
     data: DataSet = found.data
     pairs = data.alignment()
     if pairs is None:
-        return torch.zeros(len(found.rows), dtype=torch.bool)
-    return pairs.of_rows(data.y[found.rows], data.bias[found.rows])[1]
+        nowhere = torch.zeros(len(found.rows), dtype=torch.bool)
+        return nowhere, nowhere
+    return pairs.of_rows(data.y[found.rows], data.bias[found.rows])
 
 
 def _spread(places: Tensor, classes: Tensor, most: int) -> Tensor:

@@ -1,5 +1,10 @@
-"""The report page: Jinja with everything escaped, inline style, no script, no external address."""
+"""What every page is made with: Jinja with everything escaped, style and script inside, no external address.
 
+The script is named by its digest in the page's content security policy: no other runs, whatever a file or a class is called.
+"""
+
+import base64
+import hashlib
 import math
 import shlex
 from pathlib import Path
@@ -8,12 +13,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from unskew.measure.reliance import NAMES
-from unskew.pages import charts
-from unskew.pages.collect import OF_SETS, leakage_notes
-from unskew.pages.reliance import used_plane, used_points
+from unskew.pages.first import First
 from unskew.pages.verdict import percent
-from unskew.records import AVERAGES
 
 _HERE = Path(__file__).parent
 MEANING = {
@@ -40,38 +41,19 @@ def environment() -> Environment:
         "points": _points,
         "area": _area,
         "tile": tile,
+        "figure": _figure,
+        "tight": lambda text: str(text).replace(" %", "\u00a0%"),
     }
     return templates
 
 
-def style() -> Markup:
-    return Markup((_HERE / "page.css").read_text(encoding="utf-8"))
-
-
-def render(content: dict[str, Any]) -> str:
-    runs = content["runs"]
-    sets = all(run["data"]["multi_label"] for run in runs)  # most averages need one class per row
-    return environment().get_template("report.html").render(
-        runs=runs,
-        version=content["unskew"],
-        style=style(),
-        averages=OF_SETS if sets else AVERAGES,
-        notes=leakage_notes,
-        randomised=any(run["metrics"].get("leakage", {}).get("randomisation") for run in runs),
-        meaning=MEANING,
-        loss=Markup(charts.curves(runs, "train")),
-        accuracy=Markup(charts.curves(runs, "val")),
-        plane_bias=next((run["metrics"]["leakage"].get("bias", "") for run in runs if "leakage" in run["metrics"]), ""),
-        plane=Markup(charts.plane(charts.plane_points(runs))),
-        corrupted=[run for run in runs if "corruptions" in run["metrics"]],
-        reliability=lambda by_value: Markup(charts.reliability(by_value)),
-        gain=Markup(charts.gain(runs)),
-        audit=content.get("audit"),
-        shortcuts=Markup(charts.ranking(content["audit"]["representations"][:12])) if content.get("audit") else "",
-        repairs=content.get("repairs", []),
-        taken_away=NAMES,
-        used_plane=Markup(used_plane(used_points(runs, content.get("audit")))),
-        isnan=lambda v: v is None or math.isnan(v),
+def page(template: str, *, kind: str, name: str, about: str, first: First, footer: str, **content: Any) -> str:
+    """A page that extends base.html: `kind` and `name` make its title, `about` the line beside it, `first` its first screen."""
+    script = (_HERE / "page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment().get_template(template).render(
+        kind=kind, name=name, about=about, first=first, footer=footer, sections=[], isnan=lambda v: v is None or math.isnan(v),
+        style=Markup((_HERE / "page.css").read_text(encoding="utf-8")), script=Markup(script), script_hash=f"sha256-{digest}", **content,
     )  # fmt: skip
 
 
@@ -85,6 +67,13 @@ def _points(value: float | None) -> str:
 
 def _area(value: float | None) -> str:
     return "–" if value is None or math.isnan(value) else f"{value:.2f}"
+
+
+def _figure(value: Any) -> str:
+    """A value in the table behind a chart."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _command(text: str | list[str]) -> str:

@@ -53,18 +53,19 @@ def used_points(runs: list[dict[str, Any]], audit: Mapping[str, Any] | None) -> 
     return points
 
 
-def used_plane(points: list[dict[str, Any]]) -> str:
+def used_plane(points: list[dict[str, Any]]) -> charts.Drawing:
     """Readable across, used up, with intervals and names."""
     import altair as alt
 
     if not points:
-        return ""
+        return charts.NOTHING
     x = alt.X("readable:Q", title="readable share of the label", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
     y = alt.Y("used:Q", title="used by the model", axis=alt.Axis(format="%"))
     colour = alt.Color("run:N", title=None, legend=alt.Legend(orient="top", labelLimit=400))
     base = alt.Chart(alt.Data(values=points), width=460, height=280)
     bars = base.mark_rule(opacity=0.5).encode(x=x, y=alt.Y("low:Q", title="used by the model"), y2="high:Q", color=colour)
     dots = base.mark_point(filled=True, size=70).encode(x=x, y=y, color=colour)
-    words = base.mark_text(align="left", dx=8, fontSize=12).encode(x=x, y=y, text="name:N")
+    words = base.mark_text(align="left", dx=8, fontSize=12, color=charts.INK).encode(x=x, y=y, text="name:N")
     zero = alt.Chart(alt.Data(values=[{"y": 0}])).mark_rule(color="#9aa5b1").encode(y="y:Q")
-    return charts.svg((zero + bars + dots + words).properties(padding={"left": 10, "right": 140, "top": 5, "bottom": 5}))
+    chart = (zero + bars + dots + words).properties(padding={"left": 10, "right": 140, "top": 5, "bottom": 5})
+    return charts.draw(chart, points, "readable-and-used", "readable share of the label against use by the model")

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from markupsafe import Markup
 
 from unskew.core.files import plain
 from unskew.data.dataset import DataSet
-from unskew.data.pictures import thumbnails
-from unskew.pages import charts
-from unskew.pages.html import environment, style
+from unskew.pages.charts import INK, NOTHING, Drawing, draw
+from unskew.pages.first import BAD, DOUBT, GOOD, INFO, First, Number, Side, Todo, change, in_two, spread
+from unskew.pages.html import page
+from unskew.pages.samples import Sample, enlarged, path_of, sample
 from unskew.records import BiasShares, Composition, Measured, Repaired
 from unskew.repairs._contract import Outcome
 
@@ -24,6 +24,7 @@ TRUTH = {  # colours of rows in charts
 }  # fmt: skip
 SHORTCUT = 0.1  # a bias worth removing
 LEAST_GAIN = 0.2  # share of that bias which a repair should remove
+FEW_LEFT = 0.1  # share of the rows that effective ones are; below it, the price is high
 LEAST_SHARE = 0.2  # part of a class's share of the rows that should stay
 
 
@@ -56,15 +57,23 @@ def _rows_to_one(table: torch.Tensor) -> torch.Tensor:
 def gallery(data: DataSet, outcome: Outcome) -> dict[str, Any]:
     """The samples with the highest and the lowest score of each class."""
     if len(data.shape) != 3 or data.multi_label:
-        return {"reason": "inputs are not images" if len(data.shape) != 3 else "rows have several labels", "classes": []}
-    shown = []
-    y = data.y[outcome.index]
+        return {"reason": "inputs are not images" if len(data.shape) != 3 else "rows have several labels", "samples": []}
+    y, shown = data.y[outcome.index], list[tuple[int, str]]()
     for c in torch.unique(y).tolist()[:CLASSES]:
         places = (y == c).nonzero().flatten()
-        order = outcome.index[places[outcome.score[places].argsort(descending=True, stable=True)]]
-        ends = {"high": order[:PICTURES], "low": order[-PICTURES:].flip(0)}
-        shown.append({"class": data.classes[c], **{name: thumbnails(data.inputs, rows) for name, rows in ends.items()}})
-    return {"reason": "", "classes": shown}
+        order = places[outcome.score[places].argsort(descending=True, stable=True)].tolist()
+        ends = {"lowest scores": order[-PICTURES:][::-1], "highest scores": order[:PICTURES]}
+        shown += [(k, name) for name, end in ends.items() for k in end]
+    rows = outcome.index[[k for k, _ in shown]].tolist()
+    pictures = enlarged(data, rows)
+    samples = [
+        sample(
+            i, data.classes[int(data.y[i])], pictures[i], path=path_of(data, i), score=float(outcome.score[k]), kind=kind,
+            facts=[("weight", f"{float(outcome.weight[k]):.3g}")],
+        )
+        for (k, kind), i in zip(shown, rows, strict=True)
+    ]  # fmt: skip
+    return {"reason": "", "samples": samples}
 
 
 @dataclass(frozen=True)
@@ -77,13 +86,60 @@ class RepairPage:
     truth: list[str] | None = None  # of every row of the outcome, where it is known
 
     def render(self) -> str:
-        template = environment().get_template("repair.html")
-        return template.render(
-            repair={**plain(self.found.json()), "gallery": self.gallery},
-            style=style(),
-            histogram=Markup(histogram(self.outcome.score, self.truth)),
-            plane=Markup(plane(self.outcome, self.truth)),
+        repair, drawn = plain(self.found.json()), histogram(self.outcome.score, self.truth)
+        return page(
+            "repair.html", kind="repair", name=f"{repair['repair']} of {repair['data']['name']}", about=f"{repair['rows']} rows judged",
+            first=first_of(repair, self.gallery["samples"], drawn), repair=repair, gallery=self.gallery, histogram=drawn,
+            plane=plane(self.outcome, self.truth),
+            footer=f"unskew {repair['unskew']} · every figure here is in the JSON beside this page, every sample's weight in the table",
         )  # fmt: skip
+
+
+def first_of(repair: dict[str, Any], samples: list[Sample], drawn: Drawing) -> First:
+    """The first screen: what can still be read, what is left of the rows, and samples of both ends."""
+    sentence, more = in_two(repair["verdict"])
+    tone = {"removed": GOOD, "less": GOOD, "hardly less": DOUBT, "more": BAD, "reversed": BAD}.get(repair["change"], INFO)
+    few = repair["effective"] is not None and repair["effective"] < FEW_LEFT * repair["rows"]
+    tone = BAD if repair["harms"] else DOUBT if tone == GOOD and (more or few) else tone
+    numbers = []
+    for measured in repair["representations"][:1]:
+        before, after = measured["before"]["bias"], measured["after"]["bias"]
+        if before is not None and after is not None:
+            shares = " → ".join(f"{100 * max(v, 0.0):.0f}" for v in (before, after)) + " %"
+            numbers.append(Number(value=shares, label=f"of the label can be read from {measured['name']}", note="before → after"))
+    numbers.append(Number(value=f"{repair['kept']}", label="rows kept", note=f"of {repair['rows']}"))
+    if repair["effective"] is not None:
+        numbers.append(
+            Number(value=f"{repair['effective']:.0f}", label="effective rows", note="as many of equal weight tell as much")
+        )
+    ends = [[s for s in samples if s["kind"] == kind] for kind in ("lowest scores", "highest scores")]
+    sides = [Side(title=end[0]["kind"].capitalize(), samples=spread(end)) for end in ends if end]
+    gained, lost = _balance(repair)
+    todo = [Todo(why="Train with these weights", command=repair["next"])] if repair["next"] and not repair["harms"] else []
+    return First(
+        tone=tone, sentence=sentence, more=more, numbers=numbers, sides=sides, chart=NOTHING if sides else drawn, todo=todo,
+        gained=gained, lost=lost,
+    )  # fmt: skip
+
+
+def _balance(repair: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """What a repair gains (less can be read) and what it costs (rows, and shares of classes)."""
+    gained: list[str] = []
+    lost: list[str] = []
+    for measured in repair["representations"]:
+        before, after = measured["before"]["bias"], measured["after"]["bias"]
+        if before is not None and after is not None:
+            grown, words = change(f"readable from {measured['name']}", max(before, 0.0), max(after, 0.0))
+            (lost if grown and after > before else gained).append(words)
+    left, effective = repair["rows"] - repair["kept"], repair["effective"]
+    lost += [f"{left} of {repair['rows']} rows get weight 0"] if left else []
+    if effective is not None and effective < 0.99 * repair["kept"]:
+        lost.append(f"the {repair['kept']} rows kept weigh as much as {effective:.0f} equal ones")
+    shares = list(zip(repair["groups"]["classes"], repair["groups"]["before"], repair["groups"]["after"], strict=True))
+    if shares:
+        name, before, after = min(shares, key=lambda c: c[2] - c[1])
+        lost += [change(f"share of {name}", before, after)[1]] if after < before - 0.005 else []
+    return gained, lost
 
 
 def truth(data: DataSet, outcome: Outcome) -> list[str] | None:
@@ -130,7 +186,7 @@ def _lost(groups: Composition) -> list[str]:
     return [f"Little is left of {'class' if len(lost) == 1 else 'classes'} {names}: under a fifth of the former share."]
 
 
-def histogram(score: torch.Tensor, truth: list[str] | None = None) -> str:
+def histogram(score: torch.Tensor, truth: list[str] | None = None) -> Drawing:
     """Rows by score; where the truth is known, one set of bars for each kind of row."""
     import altair as alt
 
@@ -138,7 +194,7 @@ def histogram(score: torch.Tensor, truth: list[str] | None = None) -> str:
     values = score[fine].double()
     low, high = float(values.min()), float(values.max())
     if high <= low:
-        return ""
+        return NOTHING
     bins = 40
     width = (high - low) / bins
     of_row = ["all"] * len(score) if truth is None else truth
@@ -156,8 +212,8 @@ def histogram(score: torch.Tensor, truth: list[str] | None = None) -> str:
         "y": alt.Y("rows:Q", scale=alt.Scale(type="symlog"), stack=None),
     }  # fmt: skip
     if truth is None:
-        return charts.svg(bars.mark_bar(color=TRUTH["aligned"]).encode(**place))
-    return charts.svg(bars.mark_bar(opacity=0.55).encode(**place, color=_by_truth(told)))
+        return draw(bars.mark_bar(color=TRUTH["aligned"]).encode(**place), rows, "scores", "rows by score")
+    return draw(bars.mark_bar(opacity=0.55).encode(**place, color=_by_truth(told)), rows, "scores", "rows by score")
 
 
 def _by_truth(told: list[str]) -> Any:
@@ -167,10 +223,10 @@ def _by_truth(told: list[str]) -> Any:
     return alt.Color("truth:N", title=None, scale=alt.Scale(domain=kinds, range=[TRUTH[kind] for kind in kinds]))
 
 
-def plane(outcome: Outcome, truth: list[str] | None = None) -> str:
+def plane(outcome: Outcome, truth: list[str] | None = None) -> Drawing:
     """Loss against entropy with the line that divides them, for a repair that has both; coloured by the truth where it is known."""
     if "entropy" not in outcome.figures or outcome.noisy is None:
-        return ""
+        return NOTHING
     import altair as alt
 
     entropy, loss = outcome.figures["entropy"], outcome.figures["loss"]
@@ -189,4 +245,5 @@ def plane(outcome: Outcome, truth: list[str] | None = None) -> str:
             color=_by_truth(told),
         )
     )
-    return charts.svg(points + alt.Chart(alt.Data(values=line)).mark_line(color="#1d2730").encode(x="entropy:Q", y="loss:Q"))
+    divide = alt.Chart(alt.Data(values=line)).mark_line(color=INK).encode(x="entropy:Q", y="loss:Q")
+    return draw(points + divide, rows, "loss-and-entropy", "loss against entropy")

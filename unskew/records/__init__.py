@@ -1,6 +1,7 @@
 """The records that pass between stages, and one typed result per verb. Frozen, validated on construction, almost no behaviour."""
 
 from unskew.records.audit import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Duplicates, Finding, Gallery, LeftOut, Step
+from unskew.records.auto import Auto, Finalist, Trained, Tried
 from unskew.records.batch import Batch, Facts, Update
 from unskew.records.bench import BenchReport, Row
 from unskew.records.dependency import Dependency
@@ -9,6 +10,7 @@ from unskew.records.groups import AVERAGES, HALF_SUM, SMALL_GROUP, Cell, Estimat
 from unskew.records.rates import BiasRates, Bin, Calibration, ClassRates, Gap
 from unskew.records.repair import BiasShares, Composition, Measured, Reading, Repaired
 from unskew.records.run import Run
+from unskew.records.sample import Shown
 from unskew.records.slices import Collect, Doubt, Slice, Slices
 from unskew.records.table import Table
 
@@ -17,6 +19,7 @@ __all__ = [
     "HALF_SUM",
     "SMALL_GROUP",
     "Audit",
+    "Auto",
     "Batch",
     "BenchReport",
     "BiasRates",
@@ -36,6 +39,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Facts",
+    "Finalist",
     "Finding",
     "Gallery",
     "Gap",
@@ -47,11 +51,14 @@ __all__ = [
     "Repaired",
     "Row",
     "Run",
+    "Shown",
     "Slice",
     "Slices",
     "Step",
     "Table",
     "TrainGroups",
+    "Trained",
+    "Tried",
     "Update",
     "Verdict",
 ]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew.core import notebook
+from unskew.records.sample import Shown
 from unskew.records.slices import Slices
 from unskew.records.table import Table
 
@@ -115,6 +116,17 @@ class ClassGallery:
     name: str
     most: list[str]
     least: list[str]
+    most_rows: list[Shown] = field(default_factory=list)  # of the thumbnails, in their order; audits up to 0.2 have none
+    least_rows: list[Shown] = field(default_factory=list)
+
+    def json(self) -> dict[str, Any]:
+        content = dataclasses.asdict(self)
+        return {"class": content.pop("name"), **content}
+
+    @classmethod
+    def of_json(cls, found: Mapping[str, Any]) -> "ClassGallery":
+        rows = {key: [Shown(**one) for one in found.get(key, [])] for key in ("most_rows", "least_rows")}
+        return cls(name=found["class"], most=found["most"], least=found["least"], **rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +139,7 @@ class Gallery:
     classes: list[ClassGallery] = field(default_factory=list)
 
     def json(self) -> dict[str, Any]:
-        shown = [{"class": c.name, "most": c.most, "least": c.least} for c in self.classes]
+        shown = [c.json() for c in self.classes]
         return {"name": self.name, "phrase": self.phrase, "reason": self.reason, "classes": shown}
 
 
@@ -193,7 +205,7 @@ class Audit:
     def of_json(cls, found: Mapping[str, Any], scores: Table, page: Path) -> "Audit":
         """An audit read back from its file."""
         gallery = dict(found["gallery"])
-        shown = [ClassGallery(name=c["class"], most=c["most"], least=c["least"]) for c in gallery.pop("classes")]
+        shown = [ClassGallery.of_json(c) for c in gallery.pop("classes")]
         columns = [{**c, "leakage": DatasetLeakage(**c["leakage"]) if "leakage" in c else None} for c in found["columns"]]
         return cls(
             verdict=found["verdict"], rows=found["rows"], seed=found["seed"], command=found["command"], data=found["data"],

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from unskew.records.sample import Shown
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collect:
@@ -37,6 +39,7 @@ class Slice:
     phrase: str = ""  # the same in words
     explained: float = math.nan  # how well: area under the curve, 0.5 not at all
     pictures: list[str] = field(default_factory=list)  # of its most typical rows
+    rows: list[Shown] = field(default_factory=list)  # that these are of
     collect: Collect | None = None
 
     def json(self) -> dict[str, Any]:
@@ -45,10 +48,11 @@ class Slice:
 
     @classmethod
     def of_json(cls, found: Mapping[str, Any]) -> "Slice":
-        rest = {k: v for k, v in found.items() if k not in ("class", "collect", "explained")}
+        rest = {k: v for k, v in found.items() if k not in ("class", "collect", "explained", "rows")}
+        rows = [Shown(**one) for one in found.get("rows", [])]
         explained = math.nan if found["explained"] is None else found["explained"]
         collect = Collect(**found["collect"]) if found["collect"] else None
-        return cls(of_class=found["class"], collect=collect, explained=explained, **rest)
+        return cls(of_class=found["class"], collect=collect, explained=explained, rows=rows, **rest)
 
     @property
     def sentence(self) -> str:

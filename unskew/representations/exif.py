@@ -9,6 +9,7 @@ Source: Exif 2.32, JEITA CP-3451.
 Differs: nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -18,6 +19,7 @@ import numpy as np
 
 from unskew.data.dataset import DataSet
 from unskew.data.native import TAGS, Floats, Picture, read_header
+from unskew.data.texts import in_turn
 from unskew.representations._contract import files_only
 from unskew.representations.encoder import one_of
 
@@ -41,16 +43,16 @@ def phrase(cfg: Config) -> str:
 
 
 @lru_cache(maxsize=8)
-def _fields(paths: tuple[str, ...]) -> frozenset[str]:
-    """The fields that any of these files has."""
-    return frozenset(name for path in paths for name in read_header(path).exif)
+def _fields(paths: Sequence[str], rows: tuple[int, ...]) -> frozenset[str]:
+    """The fields that any of these rows' files has."""
+    return frozenset(name for content in in_turn(paths, rows) for name in read_header(content).exif)
 
 
 def applies(data: DataSet, cfg: Config) -> str:
     if why := files_only(data):
         return why
-    some = data.paths[:: max(1, -(-len(data.paths) // SOME))]
-    return "" if cfg.field in _fields(some) else f"none of {len(some)} files has this field in its header"
+    some = tuple(range(0, len(data.paths), max(1, -(-len(data.paths) // SOME))))
+    return "" if cfg.field in _fields(data.paths, some) else f"none of {len(some)} files has this field in its header"
 
 
 def date_of(text: str) -> list[float]:

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from unskew.data.dataset import DataSet
 from unskew.data.readers.opening import FAILURES
+from unskew.data.texts import Content, in_turn
 
 PIXELS, CONTENT = False, False  # not foreign: the bytes of a file tell what it shows, too
 VARIANTS: tuple[dict[str, str], ...] = ({},)
@@ -51,10 +52,10 @@ def jpeg_quality(table: Sequence[float]) -> float:
     return max(1.0, 100 - scale / 2 if scale <= 100 else 5000 / scale)
 
 
-def facts(path: str) -> list[float]:
+def facts(path: Content) -> list[float]:
     """The numbers of one file; zeros if its header cannot be read."""
     try:
-        size = os.path.getsize(path)
+        size = os.path.getsize(path) if isinstance(path, str) else path.seek(0, os.SEEK_END)
         with Image.open(path) as opened:
             width, height = opened.size
             tables = getattr(opened, "quantization", None)
@@ -76,4 +77,4 @@ def facts(path: str) -> list[float]:
 
 
 def features(data: DataSet, index: Tensor, x: Tensor | None, cfg: Config) -> Tensor:
-    return torch.tensor([facts(data.paths[i]) for i in index.tolist()])
+    return torch.tensor([facts(content) for content in in_turn(data.paths, index.tolist())])

@@ -57,6 +57,28 @@ def _independent_mass(cell: Tensor, classes: int) -> Tensor:
     return mass.flatten() * len(cell)
 
 
+def class_balanced_gain(new: Tensor, old: Tensor, y: Tensor, opinion: Tensor, classes: int) -> tuple[float, float]:
+    r"""By how much one model's class-balanced accuracy exceeds another's where the opinion tells nothing, and its standard error.
+
+    .. math::  G = \sum_i v_i\, \big([\hat y^\text{new}_i = y_i] - [\hat y^\text{old}_i = y_i]\big), \qquad
+               v_i = \frac{w_i}{C \sum_{j: y_j = y_i} w_j}
+
+    w makes class and opinion independent. With `old` all False, G is the accuracy itself.
+
+    >>> y, o = torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([0, 0, 1, 1, 1, 0])
+    >>> gain, error = class_balanced_gain(y == y, y == o, y, o, 2)  # one that is always right, and the shortcut itself
+    >>> round(gain, 3), round(error, 3)
+    (0.5, 0.217)
+    """
+    weight = independence_weights(y, opinion, classes)
+    sums = torch.zeros(classes, dtype=torch.float64).index_add_(0, y, weight)
+    there = int((sums > 0).sum())
+    share = weight / sums[y] / there
+    change = new.double() - old.double()
+    by_class = torch.zeros(classes, dtype=torch.float64).index_add_(0, y, share * change) * there
+    return float((share * change).sum()), float((share * (change - by_class[y])).square().sum().sqrt())
+
+
 def raked_weights(y: Tensor, opinion: Tensor, sweeps: int = 50) -> Tensor:
     """One weight per row, mean 1, that makes every label (n, L) independent of its own opinion (n, L), by raking label by label.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from unskew.core import config, registry
+from unskew.core.durations import seconds_of
 from unskew.core.errors import UserError, suggest
 from unskew.core.settings import Settings, without
 from unskew.data.reading import DataConfig
@@ -69,9 +70,18 @@ def plan(
         if task.id in ids:
             raise suite.wrong(f"two runs have the id {task.id}; rename one of them", f".{task.name}]")
         ids.add(task.id)
+    _check_halves(suite)
     with registry.named_by(suite.path):
         _check(suite, scale, tasks, extra or {})
     return tasks
+
+
+def _check_halves(suite: Suite) -> None:
+    """Every data set is in one of the halves, if there are any."""
+    halves = suite.table.get("halves", {})
+    named = [str(name) for names in halves.values() for name in (names if isinstance(names, list) else [names])]
+    if halves and (set(halves) != {"tuned", "reported"} or sorted(named) != sorted(suite.part("data"))):
+        raise suite.wrong("halves must be two lists, tuned and reported, that name every data set once", "halves")
 
 
 def _seeds(asked: int | str) -> range:
@@ -308,6 +318,10 @@ def _check_run(task: Task) -> None:
         weighing, rest = Settings.of(without(settings, ("phi", "rates"))).under("repair")
         repair_settings("repair", weighing.own)
         settings = rest.dotted()
+        name = "erm"
+    if name == "auto":
+        seconds_of(settings.get("budget", "30min"), "budget")
+        settings = without(settings, ("budget", "rule"))
         name = "erm"
     check_training(name, task.model, settings)
 

@@ -8,6 +8,7 @@ columns = { aligned = "major acc %" }      # a figure of evaluate's JSON = its n
                                            # `kept.clean_aligned`: training rows left, by true or wrong label and by their bias
 baseline = "erm"                           # costs are ratios to the cost of this method
 average = "Average"                        # add rows of the mean over data sets, under this name in the published table
+halves = { tuned = ["a"], reported = [] }  # data sets that rules were chosen on, and those that they are reported on
 split = "test"                             # the split to judge
 choose = "val-loss"                        # how a candidate of a grid is chosen: the lowest loss on the validation split, or
                                            # oracle: the highest (aligned + conflicting) / 2 there
@@ -21,8 +22,8 @@ evaluate = { temporal = true }             # more questions to evaluate: leakage
                                            # columns, instead of the suite's
 at = { "0.99" = "|M|/|D|=99%" }            # values of {at} = their name in the published table
 [shared.NAME]                              # a run that methods use as {shared.NAME}: method, settings
-[method.NAME]                              # method (NAME if not given), settings, published, model; method = "dependency" is that
-                                           # command, with phi and rates among its settings, and columns name figures of its JSON
+[method.NAME]                              # method (NAME if not given), settings, published, model; method = "auto" is that command,
+                                           # with budget and rule among its settings; so is "dependency", whose columns are its figures
 evaluate = { noise = [1.0] }               # for this row; overrides the suite's and the scale's
 judge = "base"                             # train nothing, and judge the run of [shared.base]: no method and no settings
 grid = { optim.lr = [0.01, 0.02] }         # a run for every combination; the row reports the one chosen
@@ -50,13 +51,13 @@ HERE = Path(__file__).parent
 LONGEST_NAME = 60  # bytes: several names make up the name of a file
 TOP = {
     *("title", "force", "published", "seeds", "columns", "baseline", "split", "leakage", "evaluate", "choose", "average"),
-    *("settings", "scale", "data", "shared", "method"),
+    *("settings", "scale", "data", "shared", "method", "halves"),
 }
 TYPES: dict[str, tuple[type, ...]] = {
     "title": (str,), "force": (bool,), "published": (str,), "seeds": (int,), "columns": (dict,), "baseline": (str,), "settings": (dict,),
     "scale": (dict,), "data": (dict,), "shared": (dict,), "method": (dict,), "split": (str,), "leakage": (bool,),
     "evaluate": (dict,), "vars": (dict,), "only": (list,), "source": (str,), "at": (dict,), "model": (str,), "published_at": (str,),
-    "read_from": (str,), "choose": (str,), "grid": (dict, bool), "judge": (str,), "average": (str,),
+    "read_from": (str,), "choose": (str,), "grid": (dict, bool), "judge": (str,), "average": (str,), "halves": (dict,),
 }  # fmt: skip
 WORDS = {str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list", bool: "true or false"}
 KEYS = ("method", "dataset", "bias_setting", "metric", "mean")  # required columns of a published table; std is optional

@@ -33,10 +33,9 @@ def recipe(text: str, seed: int = 0) -> Recipe:
     task = next(t for t in tasks if not t.shared)
     if task.judge:
         raise UserError(f"recipe {text!r} trains nothing: it judges the run of [shared.{task.judge}]")
-    if task.method == "dependency":
-        raise UserError(
-            f"recipe {text!r} is a dependency, not a training; run it with unskew bench {suite.name} --only {task.name}"
-        )
+    if task.method in ("auto", "dependency"):
+        kind = "a run of auto" if task.method == "auto" else "a dependency"
+        raise UserError(f"recipe {text!r} is {kind}, not a training; run it with unskew bench {suite.name} --only {task.name}")
     return Recipe(task, tuple(t for t in tasks if t.shared and t.id in task.needs))
 
 

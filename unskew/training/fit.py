@@ -20,6 +20,7 @@ from unskew.core.rng import seed_of
 from unskew.data.loader import Loader
 from unskew.methods._contract import Method
 from unskew.records import Batch
+from unskew.training.loggers import check_asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class TrainConfig:
     freeze: tuple[str, ...] = ()  # parts that do not learn, by the names of their parameters: model, model.blocks.conv1, mask
     checkpoint: str = "200 steps"  # interval between saved states
     log_every: int = 50  # steps between log lines
+    log_to: tuple[str, ...] = ()  # also log to mlflow or wandb; their own environment variables say where
 
     def __post_init__(self) -> None:
         if self.epochs <= 0 or (self.steps is not None and self.steps < 1):
@@ -44,6 +46,7 @@ class TrainConfig:
         if self.batch < 1 or self.accumulate < 1 or self.log_every < 1 or self.clip < 0:
             raise UserError("train.batch, train.accumulate and train.log_every must be at least 1, train.clip not negative")
         check_duration(self.checkpoint, "train.checkpoint")
+        check_asked(self.log_to)
 
 
 class NonFinite(UserError):

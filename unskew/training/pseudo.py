@@ -1,12 +1,15 @@
 """Groups of validation rows without bias labels: class by a biased model's opinion, and slices that look alike."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from unskew.core.rng import stream
 from unskew.data.dataset import DataSet
-from unskew.features import compute
-from unskew.parts.opinion import nuisances, opinion_of, reference_logits
+from unskew.features import compute, spec
+from unskew.parts.opinion import biased_reader, nuisances, opinion_of, reference_logits
+from unskew.stats.readers import with_constant
 from unskew.training.simple import trial_features
 
 LEAST = 10  # rows of a group; smaller ones are pooled
@@ -23,16 +26,37 @@ def groups_for(rule: str, data: DataSet, seed: int, workers: int) -> Tensor:
 
 def pseudo_groups(data: DataSet, seed: int, workers: int) -> Tensor:
     """Class by opinion: that of a biased model which was not fitted on the row (see the repair `independence`)."""
+    index, opinion = opinions(data, seed, workers)
+    return groups_of(data, index, opinion)
+
+
+def groups_of(data: DataSet, index: Tensor, opinion: Tensor) -> Tensor:
+    """(N,) class by opinion of these rows, -1 for other rows."""
+    codes = torch.full((len(data),), -1)
+    codes[index] = pooled(data.y[index], opinion, len(data.classes))
+    return codes
+
+
+def opinions(data: DataSet, seed: int, workers: int, named: Sequence[str] = ()) -> tuple[Tensor, Tensor]:
+    """(ids, opinion) of the validation rows: the class that a biased model says which was not fitted on the row.
+
+    If no simple representation explains the errors of a simple model, representations that were `named` are read instead, and
+    without any the simple model's own opinion has to do.
+    """
     train, val = data.rows("train"), data.rows("val")
     some = train[torch.randperm(len(train), generator=stream(seed, "pseudo"))[:MOST]]
     index, features = trial_features(data, torch.cat([some, val]).sort().values, workers)
     y, classes = data.y[index], len(data.classes)
     reference = reference_logits(features, y, classes, seed=seed)
-    opinion = opinion_of(data, index, y, classes, reference, seed=seed, workers=workers).code
-    codes = torch.full((len(data),), -1)
+    found = opinion_of(data, index, y, classes, reference, seed=seed, workers=workers)
+    code = found.code
+    if named and not found.source:
+        specs = [spec(name) for name in named]
+        there, blocks = compute(data, specs, index, workers=workers)
+        assert torch.equal(there, index)  # the same rows could be read a moment ago
+        code = biased_reader(with_constant(torch.cat([blocks[one.name] for one in specs], 1)), y, classes, seed=seed).argmax(1)
     mine = torch.isin(index, val)
-    codes[index[mine]] = pooled(y[mine], opinion[mine], classes)
-    return codes
+    return index[mine], code[mine]
 
 
 def pooled(y: Tensor, opinion: Tensor, classes: int, least: int = LEAST) -> Tensor:

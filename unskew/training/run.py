@@ -181,13 +181,13 @@ def _run(
             return
         if method.solved:
             problem = _problem(method, source, data, loader, cfg)
-            with Log(out, engine.lead) as log:
+            with Log(out, engine.lead, cfg) as log:
                 log("train", 0, method.solve(problem))
             state.finish()
             engine.barrier()
             return
         state.resume()
-        with progress.bar(f"training {cfg.method_name}", total, state.step) as advance, Log(out, engine.lead) as log:
+        with progress.bar(f"training {cfg.method_name}", total, state.step) as advance, Log(out, engine.lead, cfg) as log:
             state.log, state.advance = log, advance
             fit(
                 method, loader, optimizers, engine, cfg.train, seed=cfg.seed, start=state.step, total=total,
@@ -251,7 +251,7 @@ def _loader(method: Method, data: DataSet, cfg: RunConfig, weights: Weights | No
         if not data.bias_names:
             raise UserError("train.sampler=balanced needs a bias column; name one with --bias")
         chance = group_weights(data.group[rows])
-    sampler = Sampler(rows, min(cfg.train.batch, len(rows)), cfg.seed, chance)
+    sampler = Sampler(rows, min(cfg.train.batch, len(rows)), cfg.seed, chance, data.blocks)
     return Loader(
         data, sampler, method.sees, on_loss, engine.device,
         torch.float64 if cfg.train.precision == "64-true" else torch.float32,

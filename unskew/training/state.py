@@ -19,6 +19,7 @@ from unskew.core.files import dumps, write_json
 from unskew.data.dataset import DataSet
 from unskew.data.loader import Loader
 from unskew.methods._contract import Method
+from unskew.training.loggers import Guarded, open_boards
 from unskew.training.predict import predict
 from unskew.training.selection import GUESSED, LOOKS_AT, better, score
 from unskew.training.settings import RunConfig
@@ -188,34 +189,28 @@ class State:
 
 
 class Log:
-    """JSON lines, and TensorBoard if it is installed."""
+    """JSON lines, and the boards: TensorBoard if it is installed, others if asked for."""
 
-    def __init__(self, out: Path, lead: bool) -> None:
-        self.out, self.lead = out, lead
+    def __init__(self, out: Path, lead: bool, cfg: RunConfig) -> None:
+        self.out, self.lead, self.cfg = out, lead, cfg
 
     def __enter__(self) -> "Log":
-        self.board: Any = None
+        self.boards: list[Guarded] = []
         if self.lead:
+            self.boards = open_boards(self.out, self.cfg.train.log_to, dataclasses.asdict(self.cfg))
             self.lines = open(self.out / "log.jsonl", "a", encoding="utf-8")
-            try:
-                from torch.utils.tensorboard import SummaryWriter
-
-                self.board = SummaryWriter(str(self.out / "tensorboard"))  # type: ignore[no-untyped-call,unused-ignore]
-            except ImportError:
-                self.board = None
         return self
 
     def __exit__(self, *error: object) -> None:
         if self.lead:
             self.lines.close()
-        if self.board is not None:
-            self.board.close()
+        for board in self.boards:
+            board.close()
 
     def __call__(self, kind: str, step: int, values: dict[str, float]) -> None:
         if not self.lead:
             return
         self.lines.write(dumps({"step": step, "kind": kind, **values}, indent=None) + "\n")
         self.lines.flush()
-        if self.board is not None:
-            for name, value in values.items():
-                self.board.add_scalar(f"{kind}/{name}", value, step)
+        for board in self.boards:
+            board.add(kind, step, values)

@@ -36,7 +36,7 @@ from unskew.parts.answers import expected, remember
 from unskew.parts.findings import describe, grouped, ordered, overlaps, questions, verdict
 from unskew.parts.probing import read
 from unskew.parts.trial import Trial
-from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Gallery, LeftOut, Step, Table
+from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Gallery, LeftOut, Shown, Step, Table
 from unskew.stats.splits import PARTS
 from unskew.training.reference import advice, quick_trial
 from unskew.verbs.around import leaks_of, position_of
@@ -135,7 +135,7 @@ def audit(
         )
         with nothing_left(out):
             result.scores.save(out / "scores.parquet")
-            write_text(out / "audit.html", render_audit(result))
+            write_text(out / "audit.html", render_audit(result, data))
             write_json(out / "audit.json", result.json())  # last: its presence marks the audit as complete
     return result
 
@@ -250,15 +250,29 @@ def gallery(data: DataSet, index: Tensor, estimates: Sequence[tuple[Spec, BiasEs
     one, e = estimates[0]  # in the order of the findings
     if len(data.shape) != 3 or data.multi_label:
         return Gallery(name=one.name, reason="inputs are not images" if len(data.shape) != 3 else "rows have several labels")
-    rows, names = [], []
+    names, places = [], []
     for c in torch.unique(data.y[index]).tolist()[:CLASSES_SHOWN]:
-        places = (data.y[index] == c).nonzero().flatten()
-        order = places[e.gain[places].argsort(descending=True)]
-        rows += [index[order[:GALLERY]], index[order[-GALLERY:].flip(0)]]
+        here = (data.y[index] == c).nonzero().flatten()
+        order = here[e.gain[here].argsort(descending=True)]
         names.append(data.classes[c])
-    pictures = list(map_rows(partial(thumbnails, data.inputs), rows))
-    shown = [ClassGallery(name=n, most=m, least=s) for n, m, s in zip(names, pictures[::2], pictures[1::2], strict=True)]
+        places += [order[:GALLERY], order[-GALLERY:].flip(0)]
+    pictures = list(map_rows(partial(thumbnails, data.inputs), [index[some] for some in places]))
+    rows = [_shown(data, index, e, some) for some in places]
+    shown = [
+        ClassGallery(
+            name=name, most=pictures[2 * k], least=pictures[2 * k + 1], most_rows=rows[2 * k], least_rows=rows[2 * k + 1]
+        )
+        for k, name in enumerate(names)
+    ]
     return Gallery(name=one.name, phrase=one.phrase, classes=shown)
+
+
+def _shown(data: DataSet, index: Tensor, e: BiasEstimate, places: Tensor) -> list[Shown]:
+    """The audited rows at these places, with their scores."""
+    rows = index[places].tolist()
+    paths = [data.paths[i] if data.paths else "" for i in rows]
+    scored = zip(rows, paths, (-e.gain[places]).tolist(), strict=True)
+    return [Shown(index=i, path=path, score=score) for i, path, score in scored]
 
 
 def _trial(data: DataSet, index: Tensor, seed: int, workers: int) -> Trial | None:

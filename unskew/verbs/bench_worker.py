@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -42,6 +43,9 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
     if task["method"] == "dependency":
         outcome: Dependency | Run = _dependency(task["source"], settings, asked)
         folder, parts = place, list(place.glob("*/done.json"))
+    elif task["method"] == "auto":
+        outcome = _auto(task["source"], settings, asked)
+        folder, parts = outcome.path, [*place.glob("models/*/done.json"), *place.glob("runs/*/*/done.json")]
     elif task.get("judge"):
         outcome = Run(Path(settings["judge"]))
         folder, parts = outcome.path, [outcome.path / "done.json"]
@@ -60,7 +64,7 @@ def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str
     record |= {
         "resumed": resumed,
         "unskew": VERSION,
-        "commit": _commit(),
+        "commit": commit(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "versions": Run(parts[0].parent).config["versions"],
     }
@@ -107,7 +111,15 @@ def _dependency(source: str, settings: dict[str, str], asked: dict[str, Any]) ->
     return dependency(source, phi=settings.pop("phi"), rates=rates, settings=settings, **asked)
 
 
-def _commit() -> str:
+def _auto(source: str, settings: dict[str, str], asked: dict[str, Any]) -> Run:
+    """The recommended model."""
+    from unskew.verbs.auto import auto
+
+    given: dict[str, Any] = {key: settings.pop(key) for key in ("budget", "rule") if key in settings}
+    return Run(auto(source, settings=settings, workers=1, **given, **asked).run)
+
+
+def commit() -> str:
     """The commit of the checkout that the package runs from; empty if the package is installed."""
 
     def git(*words: str) -> str | None:
@@ -244,7 +256,8 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-if __name__ == "__main__":
+def as_worker(main: Callable[[Path], None]) -> None:
+    """Do what the request file in the first word asks. The last line of the log is the reason if it fails."""
     if stat.S_ISFIFO(os.fstat(0).st_mode):  # not when started by hand
         threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -254,7 +267,11 @@ if __name__ == "__main__":
         if isinstance(error, SystemExit):
             raise
         if not isinstance(error, UserError):
-            traceback.print_exception(error, file=sys.stderr)  # into the log of the run, whose last line is the reason
+            traceback.print_exception(error, file=sys.stderr)
         status, line = failures.describe(error)
         print(f"unskew: {line}", file=sys.stderr)
         raise SystemExit(status) from None
+
+
+if __name__ == "__main__":
+    as_worker(main)

@@ -74,7 +74,8 @@ def _croissant(found: Mapping[str, Any], rows: pl.DataFrame, path: Path) -> dict
     ]
     fields = [
         {
-            "@type": "cr:Field", "@id": "rows/" + "_".join(name.split()), "name": name, "dataType": _TYPES.get(type_.base_type(), "sc:Text"),
+            "@type": "cr:Field", "@id": "rows/" + "_".join(name.split()), "name": name,
+            "dataType": _TYPES.get(type_.base_type(), "sc:Text"),
             "source": {"fileObject": {"@id": ROWS}, "extract": {"column": name}},
         }
         for name, type_ in rows.schema.items()

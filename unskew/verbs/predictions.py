@@ -20,7 +20,7 @@ from unskew.features import Spec, compute
 from unskew.measure.explained_errors import explained_errors
 from unskew.measure.leakage import Attack
 from unskew.measure.representation_bias import BiasEstimate, representation_bias
-from unskew.pages.predictions import render_predictions
+from unskew.pages.runs import render_predictions
 from unskew.pages.verdict import judge_groups
 from unskew.parts.opinion import nuisances
 from unskew.records import Evaluation, Slices, Table, TrainGroups

@@ -11,7 +11,7 @@ from unskew.core.files import nothing_left, write_json, write_text
 from unskew.core.version import VERSION
 from unskew.core.workplace import alone
 from unskew.pages.collect import collect, short_names
-from unskew.pages.html import render
+from unskew.pages.runs import render
 from unskew.records import Run
 from unskew.verbs.evaluate import recall
 
@@ -42,7 +42,11 @@ def report(
         before["repairs"] = [_json_of(path, "a repair's table", ("repair", "verdict", "groups")) for path in asked]
     with alone(out, "report"):
         named = zip(opened, short_names(opened), strict=True)
-        content = {"unskew": VERSION, "runs": [_of_run(run, on) | {"name": name} for run, name in named], **before}
+        content = {
+            "unskew": VERSION,
+            "runs": [_of_run(run, on, 1 / len(opened)) | {"name": name} for run, name in named],
+            **before,
+        }
         with nothing_left(out, out.with_suffix(".json")):
             with refusing("the page cannot be written from these results; one of the files named is damaged"):
                 page = render(content)
@@ -51,10 +55,10 @@ def report(
     return out
 
 
-def _of_run(run: Run, on: Any) -> dict[str, Any]:
+def _of_run(run: Run, on: Any, share: float) -> dict[str, Any]:
     """What the page says about a run, judged on its test split, or on val if it has none."""
     split = "test" if on is not None or run.config["data"]["rows"].get("test") else "val"
-    return collect(run, recall(run, split, on))
+    return collect(run, recall(run, split, on), share)
 
 
 def _json_of(path: Path, what: str, keys: tuple[str, ...]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Slices of an audited data set: a stratified sample, features from the cache, and the columns that a table of scores gets."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +18,7 @@ from unskew.measure.learning_curve import expected_error
 from unskew.measure.representation_bias import BiasEstimate
 from unskew.parts.opinion import reference_logits
 from unskew.parts.slicing import Nuisance, Sliced, slice_rows
-from unskew.records import Collect, Doubt, Slice, Slices, Table
+from unskew.records import Collect, Doubt, Shown, Slice, Slices, Table
 from unskew.stats.intervals import wilson
 from unskew.stats.sample import stratified
 from unskew.training.simple import slice_features
@@ -105,12 +106,17 @@ def _records(data: DataSet, rows: Tensor, found: Sliced) -> list[Slice]:
         name, phrase, area = found.explained[s]
         top = inside[(sliced.score[inside] if sliced.conflicting[s] else sliced.typical[inside]).argsort(descending=True)]
         shown = thumbnails(data.inputs, rows[top[:PICTURES]]) if len(data.shape) == 3 else []
+        scored = zip(rows[top[:PICTURES]].tolist(), sliced.score[top[:PICTURES]].tolist(), strict=True)
+        rows_shown = [
+            Shown(index=i, path=data.paths[i] if data.paths else "", score=v if math.isfinite(v) else None)
+            for i, v in (scored if shown else ())
+        ]
         records.append(
             Slice(
                 name=f"{data.classes[c]} {place[c]}", of_class=data.classes[c],
                 kind="conflicting" if sliced.conflicting[s] else "aligned", seems=data.classes[sliced.said[s]],
                 n=n, share=n / int((y == c).sum()), error=wrong / n, low=wilson(wrong, n)[0], high=wilson(wrong, n)[1],
-                explained_by=name, phrase=phrase, explained=area, pictures=shown,
+                explained_by=name, phrase=phrase, explained=area, pictures=shown, rows=rows_shown,
                 collect=_collect(wrong, n, pooled, found.exponent) if sliced.conflicting[s] else None,
             )
         )  # fmt: skip

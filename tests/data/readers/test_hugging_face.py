@@ -10,6 +10,7 @@ from PIL import Image
 
 from unskew.core.errors import UserError
 from unskew.data import load
+from unskew.data.loader import stream_rows
 
 
 def test_hugging_face_on_disk(tmp_path):
@@ -91,3 +92,31 @@ def test_a_split_that_is_missing(tmp_path):
     shutil.rmtree(tmp_path / "set" / "test")
     with pytest.raises(UserError, match="damaged Hugging Face data set"):
         load(tmp_path / "set")
+
+
+def test_a_set_that_does_not_fit_into_memory_is_mapped(tmp_path):
+    """The same rows, splits and near-duplicates as in memory, also from worker processes; a broken picture counts in both."""
+    images = [png((k * 37) % 251) for k in range(40)]
+    images[7] = {"bytes": b"no picture", "path": None}
+    noisy = np.random.default_rng(0)
+    for k in (3, 4, 11, 12):  # pictures with structure, two of them twins
+        out = io.BytesIO()
+        Image.fromarray(noisy.integers(0, 255, (8, 8, 3), dtype=np.uint8)).resize((9, 10)).save(out, "PNG")
+        images[k] = {"bytes": out.getvalue(), "path": None}
+    images[20] = images[3]
+    place = saved(tmp_path / "set", image=images, label=["a", "b"] * 20)
+    memory, mapped = load(place, max_bad=0.1), load(place, max_bad=0.1, memory=1e-6)
+    assert not mapped.inputs.in_memory
+    assert memory.inputs.in_memory
+    x, fine = mapped.inputs.rows(torch.arange(40))
+    assert torch.equal(fine, memory.inputs.readable)
+    assert torch.equal(x, memory.inputs.x)
+    assert torch.equal(memory.split, mapped.split)
+    assert torch.equal(memory.duplicate_of, mapped.duplicate_of)
+    assert int((mapped.duplicate_of >= 0).sum()) == 2
+    assert [k for k, _ in mapped.unreadable] == [k for k, _ in memory.unreadable] == [7]
+    for index, got, _ in stream_rows(mapped.inputs, list(torch.split(torch.arange(40), 16)), 2):
+        assert torch.equal(got, memory.inputs.x[index])
+    assert load(place, max_bad=0.1, mode="stream").fingerprint == mapped.fingerprint != memory.fingerprint
+    other = saved(tmp_path / "other", image=[png(k) for k in range(40)], label=["a", "b"] * 20)
+    assert load(other, mode="stream").fingerprint != mapped.fingerprint

@@ -14,7 +14,8 @@ from PIL import Image
 import unskew
 from tests.conftest import write_image
 from unskew.core.errors import UserError
-from unskew.data.readers.files import _size, decode, to_rgb
+from unskew.data.manifest import Facts, look_at
+from unskew.data.readers.files import decode, to_rgb
 from unskew.data.readers.opening import LARGE, MAX_PIXELS, Memory, available, opened, shrunk
 
 
@@ -41,7 +42,9 @@ def test_a_bomb_is_refused_by_its_header(tmp_path):
         decode(str(tmp_path / "a.png"), (32, 32))
     assert tracemalloc.get_traced_memory()[1] < 5_000_000
     tracemalloc.stop()
-    assert "data.max_pixels" in _size(str(tmp_path / "a.png"))
+    facts = Facts.empty(1)
+    facts.put(0, look_at(str(tmp_path / "a.png")))
+    assert "data.max_pixels" in facts.broken()[0]
 
 
 def test_it_counts_as_one_that_cannot_be_decoded(tmp_path):

@@ -17,12 +17,14 @@ from unskew.core import progress
 from unskew.core.errors import UserError
 from unskew.core.rng import stream
 from unskew.data.dataset import DataSet, Inputs, Memory
+from unskew.data.manifest import glimpse
 from unskew.data.readers.files import _FAILURES, check_names, to_rgb, too_many_bad
-from unskew.data.readers.images import fingerprints, glimpse
+from unskew.data.readers.images import below, fingerprints
 from unskew.data.readers.listing import images_below
 from unskew.data.readers.opening import opened
 from unskew.data.reading import DataConfig
 from unskew.data.splitting import settle
+from unskew.data.texts import Texts
 
 VIDEO = {".avi", ".mp4", ".webm", ".mkv", ".mov", ".mpg", ".mpeg"}
 DEFAULT_SIDE = 112
@@ -102,7 +104,7 @@ def _av() -> Any:
 class Clips:
     """Inputs decoded on demand. Picklable, for worker processes."""
 
-    paths: tuple[str, ...]
+    paths: Sequence[str]
     frames: int
     side: tuple[int, int]
     how: str = "uniform"
@@ -148,7 +150,7 @@ def clip_set(
     if cfg.hide:
         raise UserError("data.hide works on images, not on clips")
     check_names((*paths, *classes), source or str(root))
-    full = tuple(os.path.join(root, p) for p in paths)
+    full = below(root, Texts.of(paths))
     side = (cfg.size or DEFAULT_SIDE,) * 2
     clips = Clips(full, cfg.frames, side, cfg.sampling, cfg.seed)
     gigabytes = len(full) * cfg.frames * 3 * side[0] * side[1] / 1e9
@@ -167,7 +169,7 @@ def clip_set(
     bias = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias
     settled = settle(y, split, cfg, source or str(root), columns=columns, paths=paths)
     facts = (classes, splits, side, cfg.frames, cfg.sampling)
-    fingerprint, former = fingerprints(facts, b"".join(seen), (y, settled.split), bias, tuple(cfg.bias), bias_values)
+    fingerprint, former = fingerprints(facts, seen, (y, settled.split), bias, tuple(cfg.bias), bias_values)
     return DataSet(
         name=root.name or str(root), source=source or str(root), inputs=inputs, y=y, classes=classes, splits=splits,
         bias=bias, bias_names=tuple(cfg.bias), bias_values=bias_values, columns=pl.DataFrame() if columns is None else columns,

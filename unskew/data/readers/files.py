@@ -9,12 +9,14 @@ from typing import IO
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 from torch import Tensor
 
 from unskew.core.errors import UserError
 from unskew.data.hide import Hiding
+from unskew.data.manifest import Facts, in_words
 from unskew.data.readers.opening import FAILURES, MAX_PIXELS, opened, shrunk, upright
+from unskew.data.texts import Texts, contents
 
 DEFAULT_SIDE = 224
 _FAILURES = FAILURES
@@ -53,34 +55,11 @@ def to_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def _size(path: str, most: int = MAX_PIXELS) -> tuple[int, int] | str:
-    """(H, W) from the header, or the reason why it cannot be read."""
-    try:
-        with opened(path, most) as image:
-            turned = _turned(image)
-            return image.size if turned else (image.height, image.width)
-    except _FAILURES as error:
-        return _reason(error)
-
-
-def _turned(image: Image.Image) -> bool:
-    """Whether the EXIF data rotate the image by a quarter turn; damaged data do not."""
-    try:
-        return int(image.getexif().get(0x0112, 1)) >= 5
-    except FAILURES:
-        return False
-
-
-def _reason(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return "not an image" if isinstance(error, UnidentifiedImageError) else text
-
-
 @dataclass(frozen=True)
 class Files:
     """Inputs decoded on demand. Picklable, for worker processes."""
 
-    paths: tuple[str, ...]
+    paths: Sequence[str]
     side: tuple[int, int]
     hiding: Hiding | None = None
     in_memory: bool = False
@@ -93,30 +72,23 @@ class Files:
     def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
         x = torch.zeros(len(index), *self.shape, dtype=torch.uint8)
         fine = torch.ones(len(index), dtype=torch.bool)
-        for k, i in enumerate(index.tolist()):
+        ids = index.tolist()
+        for k, (i, content) in enumerate(zip(ids, contents(self.paths, ids), strict=True)):
             try:
-                x[k] = decode(self.paths[i], self.side, self.hiding, i, self.max_pixels)
+                x[k] = decode(content, self.side, self.hiding, i, self.max_pixels)
             except _FAILURES:
                 fine[k] = False
         return x, fine
 
 
-def choose_side(
-    paths: Sequence[str], wanted: int, threads: int = 8, most: int = MAX_PIXELS
-) -> tuple[tuple[int, int], dict[int, str]]:
-    """The size to use, and the files whose header cannot be read.
-
-    `wanted` if given; else the size of the images if all agree and it is at most 224 pixels; else 224.
-    """
-    with ThreadPoolExecutor(threads) as pool:
-        results = list(pool.map(lambda path: _size(path, most), paths))
-    broken = {k: r for k, r in enumerate(results) if isinstance(r, str)}
-    sizes = {r for r in results if not isinstance(r, str)}
+def choose_side(facts: Facts, wanted: int, broken: Iterable[int] = ()) -> tuple[int, int]:
+    """The size to use: `wanted` if given; else that of the images if all agree and it is at most 224 pixels; else 224."""
     if wanted:
-        return (wanted, wanted), broken
+        return wanted, wanted
+    sizes = facts.sizes(tuple(broken))
     if len(sizes) == 1 and max(next(iter(sizes))) <= DEFAULT_SIDE:
-        return next(iter(sizes)), broken
-    return (DEFAULT_SIDE, DEFAULT_SIDE), broken
+        return next(iter(sizes))
+    return DEFAULT_SIDE, DEFAULT_SIDE
 
 
 def read_all(
@@ -129,10 +101,11 @@ def read_all(
     def one(k: int) -> None:
         if k in skip:
             return
+        content = contents(files.paths, [k])[0]
         try:
-            x[k] = decode(files.paths[k], files.side, files.hiding, k, files.max_pixels)
+            x[k] = decode(content, files.side, files.hiding, k, files.max_pixels)
         except _FAILURES as error:
-            broken[k] = _reason(error)
+            broken[k] = in_words(error)
         progress(1)
 
     with ThreadPoolExecutor(threads) as pool:
@@ -150,17 +123,14 @@ def too_many_bad(broken: dict[int, str], paths: Sequence[str], rows: int, max_ba
         )
 
 
-def is_file(path: Path) -> bool:
-    """Whether the path is a file; one that cannot exist, as it is too long or holds a NUL, is none."""
-    return os.path.isfile(path) if "\0" not in str(path) else False
-
-
 def is_folder(path: Path) -> bool:
     return os.path.isdir(path) if "\0" not in str(path) else False
 
 
 def check_names(names: Iterable[str], where: str) -> None:
     """Refuse names that are not UTF-8: tables and pages could not hold them."""
+    if isinstance(names, Texts) and names.is_utf8:
+        return
     for name in names:
         if not name.isascii():
             try:

@@ -1,18 +1,27 @@
 """A Hugging Face data set saved on disk (`save_to_disk`): one data set, or a dictionary of splits. Needs unskew[datasets]."""
 
+import dataclasses
 import functools
+import hashlib
 import io
+import os
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import polars as pl
+import torch
 from PIL import Image
+from torch import Tensor
 
+from unskew.core import progress
 from unskew.core.errors import UserError
 from unskew.core.failures import refusing
 from unskew.data.dataset import DataSet
-from unskew.data.readers.opening import opened, shrunk
+from unskew.data.manifest import glimpse, in_words
+from unskew.data.readers.files import fitted, to_rgb, too_many_bad
+from unskew.data.readers.opening import FAILURES, opened, shrunk, upright
+from unskew.data.readers.torch import from_inputs, from_rows, stack_pictures
 from unskew.data.reading import DataConfig
 
 _SPLITS = {"train": "train", "validation": "val", "valid": "val", "val": "val", "test": "test"}
@@ -22,14 +31,16 @@ def is_saved(path: Path) -> bool:
     return (path / "dataset_dict.json").is_file() or ((path / "dataset_info.json").is_file() and (path / "state.json").is_file())
 
 
-def from_saved(path: Path, cfg: DataConfig) -> DataSet:
+def from_saved(path: Path, cfg: DataConfig, source: str = "") -> DataSet:
+    """`source` is what the user named, if not `path`."""
     try:
         import datasets
     except ImportError:
         raise UserError(f"{path} is a saved Hugging Face data set; install unskew[datasets] to read it") from None
     with refusing(f"{path} is a damaged Hugging Face data set; save it again"):
         datasets.disable_progress_bars()
-        return _from_loaded(datasets, datasets.load_from_disk(str(path)), path, cfg)
+        data = _from_loaded(datasets, datasets.load_from_disk(str(path)), path, cfg)
+    return dataclasses.replace(data, name=source.rstrip("/").rpartition("/")[2], source=source) if source else data
 
 
 def _from_loaded(datasets: Any, loaded: Any, path: Path, cfg: DataConfig) -> DataSet:
@@ -64,30 +75,120 @@ def _from_loaded(datasets: Any, loaded: Any, path: Path, cfg: DataConfig) -> Dat
         if len(shapes) > 1:
             raise UserError(f"{path}: {column!r} has rows of different shapes, such as {sorted(map(str, shapes))[:3]}")
         return _vectors(np.stack([np.asarray(row) for row in vectors]), columns, path, cfg)
-    raw = [part.cast_column(column, datasets.Image(decode=False)) for _, part in parts]
-    rows = [(part, k) for part in raw for k in range(len(part))]
-    return _pictures(rows, column or "", columns, path, cfg)
+    kinds = tuple(f"{split}:{len(part)}" for split, part in parts)
+    stored = Saved(str(path), column or "", tuple(len(part) for _, part in parts))
+    return _pictures(stored, columns, path, cfg, kinds)
 
 
 def _vectors(x: Any, columns: pl.DataFrame, path: Path, cfg: DataConfig) -> DataSet:
     from unskew.data.readers.arrays import as_inputs
-    from unskew.data.readers.torch import from_rows
 
     return from_rows(as_inputs(x, f"{path}: features"), columns, path.name, str(path), cfg)
 
 
-def _pictures(rows: list[tuple[Any, int]], column: str, columns: pl.DataFrame, path: Path, cfg: DataConfig) -> DataSet:
-    from unskew.data.readers.torch import from_rows, stack_pictures
+def _pictures(stored: "Saved", columns: pl.DataFrame, path: Path, cfg: DataConfig, kinds: tuple[str, ...]) -> DataSet:
+    """In memory if they fit, as in every version so far; else decoded from the mapped files when they are needed."""
+    n = sum(stored.counts)
+    opening = (functools.partial(decoded, stored.stored(k), cfg.size, cfg.max_pixels) for k in range(n))
+    side = (cfg.size, cfg.size) if cfg.size else _first_side(stored, n, cfg)
+    if cfg.mode == "memory" or side is None or (cfg.mode == "auto" and n * 3 * side[0] * side[1] / 1e9 <= cfg.memory):
+        x, readable = stack_pictures(opening, n, cfg, str(path))
+        return from_rows(x, columns, path.name, str(path), cfg, readable)
+    broken = stored.broken(cfg.max_pixels)
+    too_many_bad(broken, [f"row {k} of {path}" for k in range(n)], n, cfg.max_bad)
+    inputs = Mapped(stored, side, cfg.size, cfg.max_pixels)
+    files = sorted(p for p in path.rglob("*") if p.suffix == ".arrow")
+    content = hashlib.sha256(b"".join(p.name.encode() + glimpse(str(p)) for p in files)).hexdigest()
+    return from_inputs(inputs, columns, path.name, str(path), cfg, broken=broken, content=f"{content} {kinds} {side}")
 
-    def picture(stored: Any) -> Image.Image:
-        """One stored image, decoded: its bytes, or the file that it names."""
-        if not isinstance(stored, dict) or not (stored.get("bytes") or stored.get("path")):
-            raise ValueError("there is no image")
-        with opened(io.BytesIO(stored["bytes"]) if stored.get("bytes") else stored["path"], cfg.max_pixels) as image:
-            small = shrunk(image, cfg.size) if cfg.size else image
-            small.load()
-            return small.copy()
 
-    pictures = (functools.partial(picture, part[k][column]) for part, k in rows)
-    x, readable = stack_pictures(pictures, len(rows), cfg, str(path))
-    return from_rows(x, columns, path.name, str(path), cfg, readable)
+def _first_side(stored: "Saved", n: int, cfg: DataConfig) -> tuple[int, int] | None:
+    """Height and width of the first picture that can be decoded: all others are fitted to it."""
+    for k in range(n):
+        try:
+            image = upright(decoded(stored.stored(k), cfg.size, cfg.max_pixels))
+            return image.height, image.width
+        except FAILURES:
+            continue
+    return None
+
+
+def decoded(stored: Any, size: int, most: int) -> Image.Image:
+    """One stored image: its bytes, or the file that it names."""
+    with opened(_file(stored), most) as image:
+        small = shrunk(image, size) if size else image
+        small.load()
+        return small.copy()
+
+
+def _file(stored: Any) -> str | IO[bytes]:
+    if not isinstance(stored, dict) or not (stored.get("bytes") or stored.get("path")):
+        raise ValueError("there is no image")
+    return io.BytesIO(stored["bytes"]) if stored.get("bytes") else str(stored["path"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Saved:
+    """The pictures of a saved data set, in files that are mapped into memory by each process that looks at them."""
+
+    path: str
+    column: str
+    counts: tuple[int, ...]  # rows of the parts
+
+    def stored(self, row: int) -> Any:
+        part = 0
+        while row >= self.counts[part]:
+            row -= self.counts[part]
+            part += 1
+        return _mapped(self.path, self.column, os.getpid())[part][row][self.column]
+
+    def broken(self, most: int) -> dict[int, str]:
+        """The rows whose header cannot be read, and why."""
+        broken = {}
+        total = sum(self.counts)
+        with progress.bar("opening pictures", total) as advance:
+            for row in range(total):
+                stored = self.stored(row)
+                try:
+                    with opened(_file(stored), most):
+                        pass
+                except FAILURES as error:
+                    broken[row] = in_words(error)
+                advance()
+        return broken
+
+
+@functools.lru_cache(maxsize=4)
+def _mapped(path: str, column: str, process: int) -> list[Any]:
+    """The parts of a saved data set as this process maps them, pictures as they are stored."""
+    import datasets
+
+    loaded = datasets.load_from_disk(path)
+    parts = list(loaded.values()) if isinstance(loaded, datasets.DatasetDict) else [loaded]
+    return [part.cast_column(column, datasets.Image(decode=False)) for part in parts]
+
+
+@dataclasses.dataclass(frozen=True)
+class Mapped:
+    """Inputs decoded on demand from mapped files. Picklable, for worker processes."""
+
+    saved: Saved
+    side: tuple[int, int]
+    size: int
+    max_pixels: int
+    in_memory: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (3, *self.side)
+
+    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        x = torch.zeros(len(index), *self.shape, dtype=torch.uint8)
+        fine = torch.ones(len(index), dtype=torch.bool)
+        for k, row in enumerate(index.tolist()):
+            stored = self.saved.stored(row)
+            try:
+                x[k] = fitted(to_rgb(upright(decoded(stored, self.size, self.max_pixels))), self.side)
+            except FAILURES:
+                fine[k] = False
+        return x, fine

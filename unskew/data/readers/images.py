@@ -4,7 +4,9 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
@@ -15,9 +17,12 @@ from unskew.core import progress
 from unskew.data.dataset import DataSet, Inputs, Memory
 from unskew.data.duplicates import of_files
 from unskew.data.hide import hiding
+from unskew.data.manifest import Facts, facts_of, glimpse, labels_of
 from unskew.data.readers.files import Files, check_names, choose_side, read_all, too_many_bad
+from unskew.data.readers.walking import Found, measured
 from unskew.data.reading import DataConfig
 from unskew.data.splitting import settle
+from unskew.data.texts import Texts
 
 
 def as_built(folder: Path, cfg: DataConfig) -> DataConfig:
@@ -30,33 +35,43 @@ def as_built(folder: Path, cfg: DataConfig) -> DataConfig:
     return dataclasses.replace(cfg, holdout=0.0, duplicates=False) if ours else cfg
 
 
-def glimpse(path: str, bytes_each: int = 4096) -> bytes:
-    """Digest of a file's size, start, middle and end: enough to notice a replaced file, cheap enough for every file."""
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        parts = [b"%d" % size]
-        for place in sorted({0, max(0, size // 2 - bytes_each // 2), max(0, size - bytes_each)}):
-            file.seek(place)
-            parts.append(file.read(bytes_each))
-    return hashlib.sha256(b"|".join(parts)).digest()
-
-
 def fingerprints(
     facts: tuple[object, ...],
-    files: bytes,
+    files: Iterable[bytes],
     labels: Sequence[Tensor],
     bias: Tensor,
     bias_names: tuple[str, ...],
     bias_values: tuple[tuple[str, ...], ...],
 ) -> tuple[str, str]:
     """Fingerprints of rows in files: without their bias columns, and with them, as in version 0.1."""
-    prints = []
-    for names, values, codes in (((), (), bias[:, :0]), (bias_names, bias_values, bias)):
-        digest = hashlib.sha256(repr((*facts, names, values)).encode("utf-8", "surrogateescape") + files)
+    kinds = (((), (), bias[:, :0]), (bias_names, bias_values, bias))
+    digests = [hashlib.sha256(repr((*facts, names, values)).encode("utf-8", "surrogateescape")) for names, values, _ in kinds]
+    for piece in files:
+        for digest in digests:
+            digest.update(piece)
+    for digest, (_, _, codes) in zip(digests, kinds, strict=True):
         for part in (*labels, codes):
             digest.update(part.contiguous().numpy().tobytes())
-        prints.append(digest.hexdigest()[:32])
-    return prints[0], prints[1]
+    return digests[0].hexdigest()[:32], digests[1].hexdigest()[:32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """What a source says of its rows, apart from their pictures."""
+
+    y: Tensor
+    classes: tuple[str, ...]
+    split: Tensor
+    splits: tuple[str, ...]
+    bias: Tensor
+    bias_names: tuple[str, ...] = ()
+    bias_values: tuple[tuple[str, ...], ...] = ()
+
+    def frame(self) -> pl.DataFrame:
+        """Class, split and bias columns by name, for the manifest."""
+        biases = zip(self.bias_names, self.bias.numpy().T, self.bias_values, strict=True)
+        y = self.y.numpy() if self.y.ndim == 1 else None
+        return labels_of(y, self.classes, self.split.numpy(), self.splits, list(biases))
 
 
 def image_set(
@@ -72,46 +87,89 @@ def image_set(
     bias_values: tuple[tuple[str, ...], ...] = (),
     columns: pl.DataFrame | None = None,
     source: str = "",
+    found: Found | None = None,
 ) -> DataSet:
-    """A data set of image files. `paths` are relative to `root`, one per row; `source` is what the user named, if not `root`."""
-    full = tuple(os.path.join(root, p) for p in paths)
-    check_names((*paths, *classes), source or str(root))
-    side, broken = choose_side(full, cfg.size, most=cfg.max_pixels)
-    too_many_bad(broken, full, len(full), cfg.max_bad)
-    hidden = hiding(pl.DataFrame() if columns is None else columns, cfg, source or str(root), root)
-    files = Files(full, side, hidden, max_pixels=cfg.max_pixels)
-    gigabytes = len(full) * 3 * side[0] * side[1] / 1e9
+    """A data set of image files. `paths` are relative to `root`, one per row; `source` is what the user named, if not `root`.
+
+    `found` has their sizes and times, if they were listed a moment ago.
+    """
+    where = source or str(root)
+    names = Texts.of(paths)
+    check_names(names, where)
+    check_names(classes, where)
+    full = below(root, names)
+    bias = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias
+    labels = Labels(
+        y=y, classes=classes, split=split, splits=splits, bias=bias, bias_names=tuple(cfg.bias), bias_values=bias_values
+    )  # fmt: skip
+    known = measured(full) if found is None else found
+    facts = facts_of(os.path.abspath(where), names, full, known.size, known.mtime, labels.frame())
+    return stored_set(root.name or str(root), where, full, names, facts, labels, cfg, columns=columns, root=root)
+
+
+def below(root: Path, names: Texts) -> Texts:
+    """The paths of these names, as `os.path.join` makes them: one that is absolute stays as it is."""
+    if names.any_begins("/") if os.sep == "/" else any(os.path.isabs(name) for name in names):
+        return Texts.of(os.path.join(root, name) for name in names)
+    return Texts.of(names, before=os.path.join(root, ""))
+
+
+def stored_set(
+    name: str,
+    where: str,
+    stored: Texts,
+    names: Texts,
+    facts: Facts,
+    labels: Labels,
+    cfg: DataConfig,
+    *,
+    columns: pl.DataFrame | None = None,
+    root: Path | None = None,
+    blocks: Tensor | None = None,
+) -> DataSet:
+    """A data set of pictures wherever they are stored: as files, inside shards, in a bucket."""
+    y, rows = labels.y, len(names)
+    broken = facts.broken(cfg.max_pixels)
+    too_many_bad(broken, stored, rows, cfg.max_bad)
+    unopened = next((k for k in broken if not facts.hash[k].any()), None)
+    if unopened is not None:
+        glimpse(stored[unopened])  # raises: a disk that cannot be read is no damaged picture
+    side = choose_side(facts, cfg.size, broken)
+    hidden = hiding(pl.DataFrame() if columns is None else columns, cfg, where, root)
+    files = Files(stored, side, hidden, max_pixels=cfg.max_pixels)
+    gigabytes = rows * 3 * side[0] * side[1] / 1e9
     inputs: Inputs = files
     if cfg.mode == "memory" or (cfg.mode == "auto" and gigabytes <= cfg.memory):
-        with progress.bar("reading images", len(full)) as advance:
+        with progress.bar("reading images", rows) as advance:
             x, broken = read_all(files, broken, advance)
-        too_many_bad(broken, full, len(full), cfg.max_bad)
-        readable = torch.ones(len(full), dtype=torch.bool)
+        too_many_bad(broken, stored, rows, cfg.max_bad)
+        readable = torch.ones(rows, dtype=torch.bool)
         readable[list(broken)] = False
         inputs = Memory(x, readable if broken else None)
-    bias = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias
-    seen = b"".join(os.fsencode(name) + b"\0" + glimpse(path) for path, name in zip(full, paths, strict=True))
     settled = settle(
-        y, split, cfg, source or str(root), columns=columns, paths=paths, twins=lambda: of_files(full, seen, most=cfg.max_pixels)
+        y, labels.split, cfg, where, columns=columns, paths=names,
+        twins=lambda: of_files(stored, facts.content(names), most=cfg.max_pixels),
     )  # fmt: skip
     covered = b"" if hidden is None else repr((hidden.how, hidden.radius, hidden.covers)).encode("utf-8", "surrogateescape")
     fingerprint, former = fingerprints(
-        (classes, splits, side), covered + seen, (y, settled.split), bias, tuple(cfg.bias), bias_values
-    )
+        (labels.classes, labels.splits, side), chain([covered], facts.content(names)), (y, settled.split),
+        labels.bias, labels.bias_names, labels.bias_values,
+    )  # fmt: skip
     notes = [f"{len(broken)} images could not be decoded and are left out"] if broken else []
     notes += [hidden.note] if hidden is not None else []
     return DataSet(
-        name=root.name or str(root),
-        source=source or str(root),
+        name=name,
+        source=where,
         inputs=inputs,
         y=y,
-        classes=classes,
-        splits=splits,
-        bias=bias,
-        bias_names=tuple(cfg.bias),
-        bias_values=bias_values,
+        classes=labels.classes,
+        splits=labels.splits,
+        bias=labels.bias,
+        bias_names=labels.bias_names,
+        bias_values=labels.bias_values,
         columns=pl.DataFrame() if columns is None else columns,
-        paths=full,
+        paths=stored,
+        blocks=blocks,
         fingerprint=fingerprint,
         former=former,
         **settled.fields(*notes),

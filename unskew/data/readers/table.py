@@ -9,10 +9,12 @@ from unskew.core.tables import read_csv, read_ndjson, read_parquet
 from unskew.data.dataset import DataSet, NoInputs
 from unskew.data.readers import columns as _columns
 from unskew.data.readers.clips import clip_set
-from unskew.data.readers.files import is_file, is_folder
-from unskew.data.readers.images import as_built, image_set
+from unskew.data.readers.files import is_folder
+from unskew.data.readers.images import as_built, below, image_set
+from unskew.data.readers.walking import measured
 from unskew.data.reading import DataConfig
 from unskew.data.splitting import settle
+from unskew.data.texts import Texts
 
 PATH_NAMES = ("file_name", "img_filename", "filename", "path")
 
@@ -49,15 +51,21 @@ def from_rows_of_files(frame: pl.DataFrame, root: Path, where: str, source: str,
     bias, values = _columns.biases(frame, cfg.bias, where)
     split, splits = _columns.splits(frame, cfg, where)
     files = [str(p) if p is not None else "" for p in frame[name].to_list()]
-    absent = [k for k, p in enumerate(files) if not p or not (is_file(root / p) or (cfg.frames and is_folder(root / p)))]
+    found = measured(below(root, Texts.of(files)))
+    absent = [
+        k for k in (found.size < 0).nonzero()[0].tolist() if not files[k] or not (cfg.frames and is_folder(root / files[k]))
+    ]
     if absent:
         raise UserError(
             f"{where}: {len(absent)} of {len(files)} paths do not exist; the first is {files[absent[0]][:200]!r} in row "
             f"{absent[0] + 1}; paths are relative to {'the folder of the table' if source else 'the current folder'}"
         )
-    build = clip_set if cfg.frames else image_set
-    return build(
-        root, files, y, classes, split, splits, cfg, bias=bias, bias_values=values, columns=frame, source=source
+    if cfg.frames:
+        return clip_set(
+            root, files, y, classes, split, splits, cfg, bias=bias, bias_values=values, columns=frame, source=source
+        )  # fmt: skip
+    return image_set(
+        root, files, y, classes, split, splits, cfg, bias=bias, bias_values=values, columns=frame, source=source, found=found
     )  # fmt: skip
 
 

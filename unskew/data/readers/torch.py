@@ -11,8 +11,8 @@ from torch import Tensor
 
 from unskew.core import progress
 from unskew.core.errors import UserError
-from unskew.data.dataset import DataSet, Memory
-from unskew.data.duplicates import of_pixels
+from unskew.data.dataset import DataSet, Inputs, Memory
+from unskew.data.duplicates import of_inputs, of_pixels
 from unskew.data.readers import columns as _columns
 from unskew.data.readers.arrays import as_inputs
 from unskew.data.readers.files import to_rgb, too_many_bad
@@ -53,17 +53,31 @@ def from_rows(
     bias_names: tuple[str, ...] = (),
 ) -> DataSet:
     """Inputs and their columns, already read, as a data set."""
+    broken = {} if readable is None else dict.fromkeys((~readable).nonzero().flatten().tolist(), "cannot be decoded")
+    return from_inputs(Memory(x, readable), frame, name, source, cfg, broken=broken, bias_names=bias_names)
+
+
+def from_inputs(
+    inputs: Inputs,
+    frame: pl.DataFrame,
+    name: str,
+    source: str,
+    cfg: DataConfig,
+    *,
+    broken: dict[int, str],
+    bias_names: tuple[str, ...] = (),
+    content: str = "",
+) -> DataSet:
+    """Inputs in memory or elsewhere, and their columns; `content` stands for inputs that are not in memory in the fingerprint."""
     y, classes = _columns.labels(frame, cfg, name)
     bias_names = cfg.bias or bias_names
     bias, values = _columns.biases(frame, bias_names, name)
     split, splits = _columns.splits(frame, cfg, name)
-    settled = settle(
-        y, split, cfg, name, columns=frame, twins=(lambda: of_pixels(x, readable)) if x.ndim == 4 else None
-    )  # fmt: skip
-    return DataSet(
+    settled = settle(y, split, cfg, name, columns=frame, twins=_twins(inputs, len(y)))
+    data = DataSet(
         name=name,
         source=source,
-        inputs=Memory(x, readable),
+        inputs=inputs,
         y=y,
         classes=classes,
         splits=splits,
@@ -71,11 +85,19 @@ def from_rows(
         bias_names=tuple(bias_names),
         bias_values=values,
         columns=frame,
-        unreadable=() if readable is None else tuple((k, "cannot be decoded") for k in (~readable).nonzero().flatten().tolist()),
-        **settled.fields(
-            *([] if readable is None else [f"{int((~readable).sum())} images could not be decoded and are left out"])
-        ),
+        unreadable=tuple(sorted(broken.items())),
+        **settled.fields(*([f"{len(broken)} images could not be decoded and are left out"] if broken else [])),
     )
+    return data.derived(content) if content else data
+
+
+def _twins(inputs: Inputs, rows: int) -> Callable[[], Tensor] | None:
+    """What finds near-duplicates among images; None if the inputs are something else."""
+    if len(inputs.shape) != 3:
+        return None
+    if isinstance(inputs, Memory):
+        return lambda: of_pixels(inputs.x, inputs.readable)
+    return lambda: of_inputs(inputs, rows)
 
 
 def _row(item: Any, k: int) -> tuple[Any, dict[str, Any]]:
