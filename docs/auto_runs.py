@@ -67,7 +67,8 @@ def page() -> str:
         "[auto.csv](auto.csv), which has the commit of every run; `python -m docs.auto_runs auto` adds the run in the folder auto.",
         "Figures in per cent. Score: worst group over class x a biased model's opinion; balanced: class-balanced accuracy where the",
         "opinion tells nothing; both on training rows held out for the choice, or on validation rows for the final models. Known: the",
-        "worst (class, bias) group on the same rows, which nothing used. Seconds on one core of a machine that others used as well.",
+        "worst (class, bias) group on the same rows, which nothing used. Seconds on one core of a machine that others used as well, with",
+        "features that earlier attempts had cached.",
     ]
     for source, seed in dict.fromkeys((r["source"], r["seed"]) for r in rows):
         mine = [r for r in rows if (r["source"], r["seed"]) == (source, seed)]

@@ -31,7 +31,7 @@ def cluster():
 
 def test_on_ray_the_choice_is_that_of_the_local_run(tmp_path, cluster, monkeypatch):
     # The cluster has the machine's own address, which tests may not ask; Ray itself does not ask Python for its connections.
-    monkeypatch.setattr("unskew.core.executor.check_address", lambda address: None)
+    monkeypatch.setattr("unskew.core.cluster.check_address", lambda address: None)
     source = planted_vectors(tmp_path / "rows.npz")
     asked = {"settings": {"train.steps": 60}}
     local = package.auto(source, out=tmp_path / "local", workers=1, **asked)

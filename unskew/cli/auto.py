@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from unskew.cli.app import app, show
-from unskew.cli.options import Bias, Device, Group, Json, Label, Seed, Settings, Source, Split, Trust, columns, command
+from unskew.cli.options import Address, Bias, Device, Group, Json, Label, Seed, Settings, Source, Split, Trust, columns, command
 
 
 @app.command()
@@ -26,10 +26,8 @@ def auto(
         str, typer.Option(help="What shows the class by right, separated by commas, such as texture,centre; remembered.")
     ] = "",
     model: Annotated[str, typer.Option(help="See: unskew list models. Chosen to fit the inputs if not given.")] = "",
-    executor: Annotated[str, typer.Option("--executor", help="local, or ray.")] = "local",
-    address: Annotated[
-        str, typer.Option(help="With --executor ray: address of a running cluster; one is started here if not given.")
-    ] = "",
+    executor: Annotated[str, typer.Option("--executor", help="Where candidates are trained: local, or ray.")] = "local",
+    address: Address = "",
     workers: Annotated[int, typer.Option(help="Number of trainings side by side; one per core if not given.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for audit, candidates, models and page.")] = Path("auto"),
     label: Label = "",

@@ -109,6 +109,7 @@ class Auto:
             "finalists": finalists,
             "audit": str(self.audit),
             "test_bias": list(self.test_bias),
+            "commit": self.commit,
         }
 
     @classmethod

@@ -88,6 +88,8 @@ def auto(
         if done is not None:
             return done
         with alone(out, "auto"), cluster:
+            if executor == "ray":
+                places.check_nodes(address)
             done = _finished(out, asked, limit)  # by another process, while this one waited
             return done or _Search(source, data, given, model, seed, device, command, rule, where, asked, limit).run(expect)
 

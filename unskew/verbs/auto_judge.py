@@ -56,10 +56,13 @@ class Rows:
 
 
 def seen_by(rule: str, data: DataSet) -> DataSet:
-    """The data set as if its bias columns were not there, unless the rule asks for them."""
+    """The data set as if its bias columns were not there; or, if the rule asks for them, as if they were columns like any other."""
+    columns = data.columns.drop(data.bias_names, strict=False)
     if rule == KNOWN:
-        return data
-    return dataclasses.replace(data.only_bias([]), columns=data.columns.drop(data.bias_names, strict=False))
+        codes = zip(data.bias_names, data.bias_values, data.bias.unbind(1), strict=True)
+        known = [pl.Series(name, [None if c < 0 else values[c] for c in column.tolist()]) for name, values, column in codes]
+        columns = columns.with_columns(known) if columns.width else pl.DataFrame(known)
+    return dataclasses.replace(data.only_bias([]), columns=columns)
 
 
 def rows_of(data: DataSet, rule: str, named: Sequence[str], seed: int) -> Rows:

@@ -189,7 +189,8 @@ def _on_ray(jobs: Sequence[Work], where: Where) -> dict[str, str]:
         write_json(result_path(where.out, job.id), record)
 
     waves = [[Job(job.id) for job in jobs]]
-    executor.run_on_ray(waves, address=where.address, work=_remote, arguments=arguments, collect=collect, watch=watch)
+    resources = executor.Resources("ray", where.address)
+    executor.run_tasks(waves, resources=resources, work=_remote, arguments=arguments, collect=collect, watch=watch)
     return watch.why
 
 
