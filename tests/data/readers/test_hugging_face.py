@@ -120,3 +120,21 @@ def test_a_set_that_does_not_fit_into_memory_is_mapped(tmp_path):
     assert load(place, max_bad=0.1, mode="stream").fingerprint == mapped.fingerprint != memory.fingerprint
     other = saved(tmp_path / "other", image=[png(k) for k in range(40)], label=["a", "b"] * 20)
     assert load(other, mode="stream").fingerprint != mapped.fingerprint
+
+
+def test_an_offset_that_points_outside_is_refused(tmp_path):
+    """Arrow would end the process, without a Python exception, as soon as the rows behind it are read."""
+    pa, datasets = pytest.importorskip("pyarrow"), pytest.importorskip("datasets")
+    datasets.Dataset.from_dict({"x": [[0.0, 1.0]] * 20, "label": [0, 1] * 10}).save_to_disk(str(tmp_path / "saved"))
+    (file,) = (tmp_path / "saved").glob("*.arrow")
+    with pa.memory_map(str(file)) as source, pa.ipc.open_stream(source) as stream:
+        table = stream.read_all()
+    lists = table.column("x").combine_chunks()
+    offsets = np.frombuffer(lists.buffers()[1], dtype=np.int32)[:21].copy()
+    offsets[7] = 16_777_255
+    damaged = pa.Array.from_buffers(lists.type, 20, [None, pa.py_buffer(offsets)], children=[lists.values])
+    table = table.set_column(table.column_names.index("x"), table.schema.field("x"), damaged)
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    with pytest.raises(UserError, match="damaged Hugging Face data set"):
+        load(str(tmp_path / "saved"))

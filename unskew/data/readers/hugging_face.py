@@ -53,6 +53,8 @@ def _from_loaded(datasets: Any, loaded: Any, path: Path, cfg: DataConfig) -> Dat
         parts = [("", loaded)]
     if not sum(len(part) for _, part in parts):
         raise UserError(f"{path}: the data set has no rows")
+    for _, part in parts:
+        part.data.table.validate(full=True)  # Arrow ends the process when a damaged offset points outside of its column
     first = parts[0][1]
     image = next((n for n, f in first.features.items() if isinstance(f, datasets.Image)), None)
     vector = next((n for n in ("x", "features") if n in first.column_names), None)
