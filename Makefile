@@ -45,14 +45,15 @@ check: $(STAMP)
 	@find unskew -name '*.py' -exec awk 'END { if (NR > 400) { print FILENAME ": " NR " lines, at most 400"; exit 1 } }' {} \; \
 		| { ! grep . ; }
 
-# The wheel in an environment that has nothing but it: the data files are inside, and the demo runs.
+# The wheel in an environment that has nothing but it: the data files are inside, the demo runs, and the explorer shows what it left.
 wheel-test: $(STAMP)
 	rm -rf dist .venv-wheel
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/$(SCRIPTS)/python -m pip install --quiet --constraint constraints.txt torch==$$(sed -n 's/^torch==//p' constraints.txt)
-	.venv-wheel/$(SCRIPTS)/python -m pip install --quiet --constraint constraints.txt dist/unskew-*.whl
+	.venv-wheel/$(SCRIPTS)/python -m pip install --quiet --constraint constraints.txt "$$(ls dist/unskew-*.whl)[explore]"
 	cd .venv-wheel && $(SCRIPTS)/unskew --version && $(SCRIPTS)/unskew list suites && $(SCRIPTS)/unskew demo --out demo-out
+	cd .venv-wheel && $(SCRIPTS)/python ../tests/explore_answers.py $(SCRIPTS)/unskew demo-out
 
 # Speed and calibration: make bench NAME=loop_overhead [WORDS="--rounds 5"]; without a name, what there is. WORDS=--record keeps the
 # figures of speed in docs/results/speed.jsonl, from which `make docs` writes docs/results/speed.md.

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent / "unskew"
 # From the ground up. A package may import from the floors below it, and from itself.
 FLOORS = (
     "core", "records", "stats", "losses", "nn", "data", "models", "representations", "features", "measure", "parts", "repairs",
-    "methods", "training", "evaluation", "suites", "pages", "verbs", "cli", "unskew",
+    "methods", "training", "evaluation", "suites", "pages", "verbs", "explore", "cli", "unskew",
 )  # fmt: skip
 
 

@@ -205,6 +205,7 @@ def evaluate(
     on: Any = None,
     *,
     split: str = "test",
+    bias: Sequence[str] = (),
     device: str = "auto",
     leakage: bool = False,
     attack: "Attack | None" = None,
@@ -226,6 +227,7 @@ def evaluate(
         run: a run, or its folder; or a table of predictions made elsewhere, and `on` the data that they are about.
         on: another source with classes that the run knows; its own data if not given.
         split: which split to judge.
+        bias: other bias columns of the run's own data, or tags of `unskew explore`, to judge groups by.
         device: auto, cpu, cuda, cuda:0 or mps.
         leakage: also ask how well each bias column can be guessed from the logits, by fresh attackers.
         attack: how those attackers are trained; their defaults if not given.
@@ -250,7 +252,7 @@ def evaluate(
     from unskew.verbs.evaluate import evaluate as verb
 
     return verb(
-        run, on, split=split, device=device, leakage=leakage, attack=attack, noise=noise, alpha=alpha, rba=rba, fit_on=fit_on,
+        run, on, split=split, bias=bias, device=device, leakage=leakage, attack=attack, noise=noise, alpha=alpha, rba=rba, fit_on=fit_on,
         corruptions=corruptions, textures=textures, temporal=temporal, erase=erase, reliance=reliance, reliance_rows=reliance_rows,
         shared_classes=shared_classes,
     )  # fmt: skip

@@ -25,7 +25,7 @@ from unskew.representations._contract import load as representation
 
 CHUNK = 1024  # rows per cached file: the most an interrupted run loses
 FEW = 20_000  # rows whose features always fit
-HELD = 2**29  # bytes of features in memory; more are kept in a file
+HELD = 2**28  # bytes of features in memory; more are kept in a file
 
 
 @dataclass(frozen=True)

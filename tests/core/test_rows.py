@@ -83,28 +83,34 @@ def test_a_lost_node_costs_only_its_parts(tmp_path, cluster, monkeypatch):
     log.touch()
 
     def kill():
-        deadline = time.time() + 120
-        while len(calls(log)[1]) < 2 or len(calls(log)[0]) < 6:  # both nodes are at work
+        while len(calls(log)[0]) < 4:
             time.sleep(0.02)
-            assert time.time() < deadline
         cluster.remove_node(doomed, allow_graceful=False)
 
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     with running("ray", cluster.address):
-        found = list(map_rows(Squares(log, seconds=0.4), PARTS))
+        found = list(map_rows(Squares(log, seconds=1.0), PARTS))
         killer.join()
         assert torch.cat([squares for _, squares in found]).tolist() == [k * k for k in range(30)]
         first, processes = calls(log)
         assert set(first) == set(range(0, 30, 3))
         assert len(processes) >= 2
-        assert len(first) < 2 * len(PARTS)  # not all parts were computed twice
+        assert len(first) <= len(PARTS) + 4  # what the lost node had, and no more, was computed again
         cluster.add_node(num_cpus=1, num_gpus=1)  # as far as Ray is concerned
         with_gpu = Resources("ray", cluster.address, gpus=1)
         assert [int(s.sum()) for _, s in map_rows(Squares(log), PARTS[:3], with_gpu)] == [0 + 1 + 4, 9 + 16 + 25, 36 + 49 + 64]
         # What a worker refuses is refused here, in the same words.
         with pytest.raises(UserError, match=r"^ids begin at 0$"):
             list(map_rows(Squares(log), [torch.tensor([-1])]))
-        monkeypatch.setattr(connection, "PACKAGE", "no_such_package")
-        with pytest.raises(UserError, match=r"does not have unskew; install unskew .* on every node"):
+        monkeypatch.setattr(connection, "VERSION", "99.9")
+        with pytest.raises(UserError, match=r"has unskew .*; install unskew 99\.9 on every node"):
             check_nodes(cluster.address)
+
+
+def test_a_node_without_the_package_is_one_line():
+    with pytest.raises(
+        UserError, match=r"the node 10\.0\.0\.2 does not have unskew; install unskew .* on every node of the cluster$"
+    ):
+        connection.check_version("10.0.0.2", "")
+    connection.check_version("10.0.0.2", connection.VERSION)

@@ -1,6 +1,22 @@
 """The command line, a file per verb: parse the words, make one call, print the result."""
 
-from unskew.cli import audit, auto, bench, data, demo, dependency, evaluate, explain, export, list_, new, repair, report, train
+from unskew.cli import (
+    audit,
+    auto,
+    bench,
+    data,
+    demo,
+    dependency,
+    evaluate,
+    explain,
+    explore,
+    export,
+    list_,
+    new,
+    repair,
+    report,
+    train,
+)
 from unskew.cli.app import app, main
 
 __all__ = [
@@ -13,6 +29,7 @@ __all__ = [
     "dependency",
     "evaluate",
     "explain",
+    "explore",
     "export",
     "list_",
     "main",

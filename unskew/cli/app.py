@@ -53,7 +53,7 @@ def show(value: dict[str, Any], json: bool, text: str) -> None:
         return
     if json:
         text = dumps(value)
-    print(text)
+    print(text, flush=True)
 
 
 def stop(status: int, text: str) -> NoReturn:

@@ -65,10 +65,11 @@ def evaluate(
     from unskew.verbs.evaluate import evaluate as verb
 
     given = _source(run, source, label, bias)
+    named = [name for text in bias or [] for name in text.split(",")]
     with running(executor, address, gpus=gpus):
         result = verb(
-            run, on or given, split=split, device=device, leakage=leakage, noise=config.numbers(noise, "noise"), alpha=alpha, rba=rba,
-            attack=attack_by(protocol), fit_on=fit_on,
+            run, on or given, split=split, bias=named if given is None else [], device=device, leakage=leakage,
+            noise=config.numbers(noise, "noise"), alpha=alpha, rba=rba, attack=attack_by(protocol), fit_on=fit_on,
             corruptions=[name for name in corruptions.split(",") if name], textures=textures, temporal=temporal, erase=erase,
             shared_classes=shared_classes, reliance=reliance, reliance_rows=reliance_rows,
         )  # fmt: skip
@@ -85,6 +86,6 @@ def _source(run: Path, source: str, label: str, bias: list[str] | None) -> Any:
         if run.is_dir():
             raise UserError(f"--source is for a table of predictions; {run} is a folder: name other data for a run with --on")
         return load_named(source, label=label, bias=[name for text in bias or [] for name in text.split(",")])
-    if label or bias:
-        raise UserError("--label and --bias are for a table of predictions with --source; a run knows its columns")
+    if label or (bias and not run.is_dir()):
+        raise UserError("--label and --bias are for a table of predictions with --source; a run knows its label")
     return None

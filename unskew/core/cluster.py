@@ -8,8 +8,6 @@ from typing import Any
 from unskew.core.errors import UserError
 from unskew.core.version import VERSION
 
-PACKAGE = "unskew"  # what every node must have
-
 
 @contextmanager
 def ray_cluster(address: str) -> Iterator[None]:
@@ -68,16 +66,13 @@ def check_nodes(address: str) -> None:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    name = PACKAGE
-
     def version() -> str:
         """Pickled by value, as it is no name of a module: a node without the package can still run it."""
-        import importlib
-
         try:
-            return str(importlib.import_module(f"{name}.core.version").VERSION)
+            from unskew.core import version as there
         except ImportError:
             return ""
+        return str(there.VERSION)
 
     with ray_cluster(address):
         asked = {}
@@ -86,10 +81,14 @@ def check_nodes(address: str) -> None:
                 place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
                 asked[node["NodeManagerAddress"]] = ray.remote(num_cpus=0, scheduling_strategy=place)(version).remote()
         for node, answer in asked.items():
-            there = _answer(answer, node)
-            if there != VERSION:
-                has = f"has unskew {there}" if there else "does not have unskew"
-                raise UserError(f"--executor ray: the node {node} {has}; install unskew {VERSION} on every node of the cluster")
+            check_version(node, _answer(answer, node))
+
+
+def check_version(node: str, there: str) -> None:
+    """Raise unless this node has our version; empty: it has none."""
+    if there != VERSION:
+        has = f"has unskew {there}" if there else "does not have unskew"
+        raise UserError(f"--executor ray: the node {node} {has}; install unskew {VERSION} on every node of the cluster")
 
 
 def _answer(answer: Any, node: str) -> str:

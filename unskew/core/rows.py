@@ -185,10 +185,10 @@ def _planned(data: Any, reference: Any, asked: Resources) -> Any:
     if asked.gpus:
         most = asked.workers or max(1, int(ray_amount(asked.address, "GPU") / asked.gpus))
         return data.map_batches(
-            _Actor, batch_size=None, fn_constructor_args=(key, [reference]), num_cpus=1, num_gpus=asked.gpus,
+            _Actor, batch_size=1, fn_constructor_args=(key, [reference]), num_cpus=1, num_gpus=asked.gpus,
             compute=ActorPoolStrategy(min_size=1, max_size=most),
         )  # fmt: skip
     return data.map_batches(
-        _one, batch_size=None, fn_kwargs={"key": key, "reference": [reference]}, num_cpus=1,
+        _one, batch_size=1, fn_kwargs={"key": key, "reference": [reference]}, num_cpus=1,
         compute=TaskPoolStrategy(asked.workers or None),
     )  # fmt: skip

@@ -62,8 +62,7 @@ def _read(path: Path, column: str, data: DataSet) -> Table:
     table = Table.read(path, ("index", column))
     if column not in table.frame.columns:
         raise UserError(f"{path}: no bias column {column!r}{suggest(column, table.frame.columns)}")
-    made_from = table.made_by.get("fingerprint")
-    if made_from is not None and not data.is_source(made_from):
+    if not data.made(table.made_by):
         raise UserError(
             f"no bias column {column!r} for {data.name}: {path} was made from another source, or it has changed since"
         )

@@ -2,7 +2,8 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -147,6 +148,23 @@ class DataSet:
     def is_source(self, fingerprint: str | None) -> bool:
         """Whether a file with this fingerprint was made from these rows."""
         return fingerprint in (self.fingerprint, self.former)
+
+    @property
+    def files_digest(self) -> str:
+        """Digest of the names of the rows' files in order: the same at any size and split. Empty if rows are not files."""
+        return digest_of(*self.file_names)[:32] if self.paths else ""
+
+    @property
+    def file_names(self) -> list[str]:
+        """The rows' files, relative to the innermost folder that holds them all."""
+        home = os.path.commonpath((min(self.paths), max(self.paths))) if self.paths else ""  # the others lie between
+        return [os.path.relpath(path, home) for path in self.paths]
+
+    def made(self, made_by: Mapping[str, Any]) -> bool:
+        """Whether a table is about these rows: of this fingerprint, or of the same files read in another way, or of none."""
+        known = [made_by[key] for key in ("fingerprint", "relabelled") if made_by.get(key)]
+        same_files = bool(made_by.get("files")) and made_by["files"] == self.files_digest
+        return not known or same_files or any(self.is_source(one) for one in known)
 
     def __len__(self) -> int:
         return len(self.y)

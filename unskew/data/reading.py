@@ -33,6 +33,7 @@ class DataConfig:
     noise: float = 0.0  # share of train and val labels flipped to another class
     augment: str = "none"  # random changes of training inputs: none, light, shift, flip, crop-flip, pgd
     keep: str = ""  # table from unskew repair: rows it gives weight 0 are left out of training
+    relabel: str = ""  # table from unskew explore: rows whose label it changes
     hide: Literal["", "blur", "black"] = ""  # what to do to the given boxes or masks
     boxes: tuple[str, ...] = ("x0", "y0", "x1", "y1")  # columns of the boxes, in pixels
     mask: str = ""  # column of mask files, used instead of boxes

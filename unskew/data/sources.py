@@ -34,6 +34,7 @@ from unskew.data.readers.torch import from_torch
 from unskew.data.readers.vectors import from_vectors, is_vectors
 from unskew.data.reading import DataConfig
 from unskew.data.sets._contract import load as load_set
+from unskew.data.tags import resolved
 from unskew.records import Table
 
 MOST_ROWS = 10**8  # of a built-in set
@@ -45,11 +46,7 @@ TABLES = {".csv", ".tsv", ".jsonl", ".ndjson", ".parquet"}
 def as_words(data: DataSet) -> str:
     """A source and how it was read, as command-line arguments: `photos.csv --label species --bias place data.size=64`."""
     words = [data.source or "SOURCE"]
-    reading = {} if data.reading is None else dataclasses.asdict(data.reading)
-    for key, default in dataclasses.asdict(DataConfig()).items():
-        value = reading.get(key, default)
-        if value == default or key in ("memory", "mode", "workers"):  # these change how fast it is read, not what is read
-            continue
+    for key, value in as_read(data).items():
         if key == "bias":
             words += [word for name in value for word in ("--bias", name)]
         elif key in ("label", "split", "group"):
@@ -57,6 +54,14 @@ def as_words(data: DataSet) -> str:
         else:
             words.append(f"data.{key}={','.join(value) if isinstance(value, tuple) else value}")
     return shlex.join(words)
+
+
+def as_read(data: DataSet) -> dict[str, Any]:
+    """The settings of DataConfig that a data set was read with, where they differ from the defaults."""
+    reading = {} if data.reading is None else dataclasses.asdict(data.reading)
+    defaults = dataclasses.asdict(DataConfig())
+    fast = ("memory", "mode", "workers")  # these change how fast it is read, not what is read
+    return {key: value for key, value in reading.items() if value != defaults[key] and key not in fast}
 
 
 def load_named(
@@ -115,7 +120,8 @@ def remembering() -> Iterator[None]:
 
 
 def _loaded(source: Any, cfg: DataConfig, without_inputs: bool) -> DataSet:
-    named = settled(cfg.bias)
+    asked, tagged = cfg.bias, resolved(str(source), cfg.bias) if isinstance(source, (str, Path)) else cfg.bias
+    named = settled(tagged)
     data, cfg = _read(source, dataclasses.replace(cfg, bias=tuple(n for n in named if table_and_column(n) is None)))
     if isinstance(data.inputs, NoInputs) and not without_inputs:
         raise UserError(data.inputs.reason)
@@ -123,12 +129,18 @@ def _loaded(source: Any, cfg: DataConfig, without_inputs: bool) -> DataSet:
         data = _hide(data, cfg)
     elif cfg.hide and isinstance(source, DataSet):
         raise UserError("data.hide: pass the table that lists the images, not a DataSet made from it")
+    both = next(
+        (a for a, b in zip(asked, tagged, strict=True) if a != b and a in (*data.bias_names, *data.columns.columns)), None
+    )
+    if both is not None:
+        raise UserError(f"--bias {both}: {data.name} has a column and a tag of this name; write TABLE.parquet:{both} for the tag")
     if any(map(table_and_column, named)):
         data, cfg = attach(data, named), dataclasses.replace(cfg, bias=named)
     elif cfg.bias and tuple(cfg.bias) != data.bias_names:
         data = data.only_bias(cfg.bias)
     if not isinstance(source, DataSet):
         data = dataclasses.replace(data, reading=cfg)
+    data = relabelled(data, Table.read(Path(cfg.relabel)), f"data.relabel={cfg.relabel}") if cfg.relabel else data
     data = with_noise(data, cfg.noise, cfg.seed)
     data = at_most(data, cfg.most, cfg.seed) if cfg.most else data
     return only_kept(data, cfg.keep) if cfg.keep else data
@@ -176,7 +188,7 @@ def at_most(data: DataSet, most: int, seed: int) -> DataSet:
 def only_kept(data: DataSet, path: str) -> DataSet:
     """Move training rows of weight 0 in a table to a separate split, `dropped`, which nothing trains on."""
     table = Table.read(Path(path), ("index", "weight"))
-    if table.made_by.get("fingerprint") is not None and not data.is_source(table.made_by["fingerprint"]):
+    if not data.made(table.made_by):
         raise UserError(f"data.keep={path} was made from another source, or this one has changed since")
     gone = table.index[table.column("weight") <= 0]
     if len(gone) and int(gone.max()) >= len(data):
@@ -186,6 +198,29 @@ def only_kept(data: DataSet, path: str) -> DataSet:
     split[gone] = len(splits) - 1
     note = f"{len(gone)} training rows left out, as they have weight 0 in {Path(path).name}"
     return data.derived(gone.numpy().tobytes(), split=split, splits=splits, notes=(*data.notes, note))
+
+
+def relabelled(data: DataSet, table: Table, what: str) -> DataSet:
+    """Give rows the label that the table's column `relabel` names; rows where it is empty keep theirs."""
+    if data.multi_label:
+        raise UserError(f"{what}: rows of {data.name} have several labels; only one class per row can be changed")
+    if not data.made(table.made_by):
+        raise UserError(f"{what} was made from another source, or this one has changed since")
+    if "relabel" not in table.frame.columns:
+        raise UserError(f"{what} has no column 'relabel'; it has {', '.join(table.frame.columns)}")
+    changed = table.frame.filter(pl.col("relabel").is_not_null())
+    index = torch.tensor(changed["index"].to_list(), dtype=torch.long)
+    names = [str(name) for name in changed["relabel"].to_list()]
+    unknown = next((name for name in names if name not in data.classes), None)
+    if unknown is not None:
+        raise UserError(f"{what}: no class {unknown!r}{suggest(unknown, data.classes)}")
+    if len(index) and int(index.max()) >= len(data):
+        raise UserError(f"{what} has sample id {int(index.max())}, but {data.name} has only {len(data)} rows")
+    y = data.y.clone()
+    y[index] = torch.tensor([data.classes.index(name) for name in names], dtype=torch.long)
+    if bool((y == data.y).all()):
+        return data
+    return data.derived(y.numpy().tobytes(), y=y, notes=(*data.notes, f"{int((y != data.y).sum())} labels changed by hand"))
 
 
 def _hide(data: DataSet, cfg: DataConfig) -> DataSet:

@@ -1,6 +1,7 @@
 """Open a finished run: its method with the trained weights, and the data to judge it on."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -35,18 +36,20 @@ def trained_method(run: Run) -> Method:
     return method.eval()
 
 
-def own_data(run: Run) -> DataSet:
-    """The data set a run was trained on; raises if it has changed since."""
+def own_data(run: Run, bias: Sequence[str] = ()) -> DataSet:
+    """The data set a run was trained on, with its bias columns or those named; raises if it has changed since."""
     record = run.whole
     source = record["data"]["source"]
     if not source:
         raise UserError(f"{run.path} was trained on data passed from Python; pass it again as `on`")
     reading = config.build(DataConfig, record["config"]["data"], "data.")
+    reading = dataclasses.replace(reading, bias=tuple(bias)) if bias else reading
     with registry.named_by(run.path / "config.json"):
         data = load(source, reading)
         if not data.is_source(record["fingerprint"]) and "duplicates" not in record["config"]["data"]:
             data = _split_as_before(source, reading, record["fingerprint"]) or data
-    if not data.is_source(record["fingerprint"]) or record.get("bias", data.bias_digest) != data.bias_digest:
+    same_bias = bool(bias) or record.get("bias", data.bias_digest) == data.bias_digest
+    if not data.is_source(record["fingerprint"]) or not same_bias:
         raise UserError(f"{source} has changed since {run.path} was trained on it; name the data to judge on with --on")
     return data
 

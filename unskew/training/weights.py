@@ -38,7 +38,7 @@ def read_weights(given: str | Path | Table | None, data: DataSet, asked: str) ->
         return None
     table = given if isinstance(given, Table) else Table.read(Path(given), ("index", "weight"))
     made_for = table.made_by.get("fingerprint")
-    if made_for and not data.is_source(made_for):
+    if made_for and not data.made(table.made_by):
         raise UserError(
             f"the weights were made for another source: its fingerprint is {made_for[:12]}…, "
             f"the fingerprint of {data.name} is {data.fingerprint[:12]}…"

@@ -25,7 +25,7 @@ from unskew.data.dataset import DataSet
 from unskew.data.duplicates import disagrees, of_data, told
 from unskew.data.pictures import thumbnails
 from unskew.data.reading import DataConfig
-from unskew.data.sources import as_words, load
+from unskew.data.sources import as_read, as_words, load
 from unskew.features import Spec, compute_many, spec, standard
 from unskew.measure.association import association
 from unskew.measure.leakage import Attack, dataset_leakage
@@ -94,7 +94,7 @@ def audit(
         rows, workers = audited_rows(data), (DataConfig() if data.reading is None else data.reading).workers
         index, features = compute_many(data, chosen, rows, workers=workers)
         unreadable = len(rows) - len(index)
-        data, index, features, dropped = _without_rare_classes(data, index, features)
+        data, index, features, dropped = without_rare_classes(data, index, features)
         estimates: list[tuple[Spec, BiasEstimate]] = []
         with progress.bar("measuring", len(chosen)) as advance:
             for one in chosen:
@@ -117,14 +117,14 @@ def audit(
             questions=questions(found),
             overlaps=overlaps(found),
             expected=list(known),
-            columns=[_column(data, name, index, attack, seed, parts) for name in data.bias_names],
+            columns=[column_finding(data, name, index, attack, seed, parts) for name in data.bias_names],
             left_out=LeftOut(classes=dropped, representations=left, unreadable=unreadable),
             gallery=gallery(data, index, estimates),
             next=_next(data, tried),
             trial=None if tried is None else tried.json(),
             seed=seed,
             command=command,
-            data=plain(data.describe()),
+            data=plain(data.describe() | {"reading": as_read(data)}),
             identity=asked,
             scores=with_slices(_scores(data, index, estimates, twins, asked), columns),
             slices=sliced,
@@ -187,7 +187,7 @@ def _choose(data: DataSet, named: Sequence[str]) -> tuple[list[Spec], dict[str, 
     return chosen, left
 
 
-def _without_rare_classes(
+def without_rare_classes(
     data: DataSet, index: Tensor, features: dict[str, Rows]
 ) -> tuple[DataSet, Tensor, dict[str, Rows], list[str]]:
     """Leave out classes with too few rows for cross-validation; the last value lists them."""
@@ -213,7 +213,7 @@ def _parts(data: DataSet) -> Tensor:
     return parts
 
 
-def _column(
+def column_finding(
     data: DataSet, name: str, index: Tensor, attack: Attack | None, seed: int, parts: Tensor | None
 ) -> ColumnFinding:  # fmt: skip
     """Association with the label and dataset leakage of one bias column, or the reasons why they cannot be measured."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from unskew.core.engine import check_device
 from unskew.core.errors import UserError
-from unskew.core.files import nothing_left, plain, read_json, write_json
+from unskew.core.files import nothing_left, plain, read_json, safe_name, write_json
 from unskew.core.workplace import alone
 from unskew.data.dataset import DataSet
 from unskew.data.predictions import is_predictions
@@ -30,6 +30,7 @@ def evaluate(
     on: Any = None,
     *,
     split: str = "test",
+    bias: Sequence[str] = (),
     device: str = "auto",
     leakage: bool = False,
     attack: Attack | None = None,
@@ -47,7 +48,8 @@ def evaluate(
 ) -> Evaluation:
     """One forward pass over a split; predictions and metrics go into the run's folder. Earlier answers are kept.
 
-    A table of predictions in place of a run is judged on the source `on`: see verbs.predictions.
+    A table of predictions in place of a run is judged on the source `on`: see verbs.predictions. With `bias`, a run is judged by other
+    columns or tags of its own data; the metrics have a file of their own.
     """
     asked = _asked(
         leakage=leakage, attack=attack, noise=tuple(noise), alpha=alpha, rba=rba, fit_on=fit_on,
@@ -64,7 +66,9 @@ def evaluate(
         raise UserError("--shared-classes needs another source: name it with --on")
     # Playing clips backwards asks nothing of their classes, so any clips will do; accuracy is that of the classes the run knows.
     only_played = temporal and on is not None and not shared_classes and len(asked) == 1
-    data, known = (own_data(run), None) if on is None else other_data(run, on, shared_classes or only_played, only_played)
+    if bias and on is not None:
+        raise UserError("--bias names columns or tags of a run's own data; leave out --on")
+    data, known = (own_data(run, bias), None) if on is None else other_data(run, on, shared_classes or only_played, only_played)
     for question, options in asked:
         question.check(data, options)
     with alone(run.path, "evaluation"), nothing_left(run.path / "predictions"):
@@ -77,6 +81,7 @@ def evaluate(
             {"name": "evaluate", "run": str(run.path), "fingerprint": data.fingerprint, "split": split},
         )
         place = split if on is None else f"{split}-{data.fingerprint[:8]}"
+        place += f"-by-{'-'.join(safe_name(name) for name in data.bias_names)}" if bias else ""
         judged = Judged(run, method, data, index, logits, lambda: data if on is None else own_data(run))
         answers = _known(run, place)
         for question, options in asked:

@@ -26,7 +26,7 @@ from unskew.core.version import VERSION
 from unskew.core.workplace import alone, check_place, claim, identity
 from unskew.data.dataset import DataSet
 from unskew.data.export import check_folder, write_csv, write_images
-from unskew.data.sources import as_words, load
+from unskew.data.sources import as_read, as_words, load
 from unskew.features import spec
 from unskew.measure.representation_bias import FOLDS, bias_of_labels
 from unskew.pages.repair import RepairPage, gallery, truth, verdict
@@ -316,7 +316,7 @@ def _result(
         seed=work.seed,
         measured=measured,
         figures=plain({k: v for k, v in outcome.figures.items() if not isinstance(v, Tensor)}),
-        data=plain(data.describe()),
+        data=plain(data.describe() | {"reading": as_read(data)}),
         fingerprint=data.fingerprint,
         identity=work.identity,
         groups=groups,

@@ -70,7 +70,9 @@ class _Request:
     force: bool  # write tables of repairs that the guards refuse
 
     def once(self, place: Path, method: str, settings: Mapping[str, Any], weights: str | Path | Table | None = None) -> Run:
-        """One training."""
+        """One training. A table that also changes labels, as `unskew explore` writes, is read for both."""
+        if isinstance(weights, (str, Path)) and Table.read(Path(weights)).made_by.get("relabelled"):
+            settings = {**settings, "data.relabel": str(Path(weights).absolute())}
         return train_once(
             self.source, method, model=self.model, out=place, weights=weights, seed=self.seed, device=self.device,
             settings=settings, command=self.command,

@@ -3,10 +3,10 @@
 import errno
 import os
 import stat
+from array import array
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -44,36 +44,48 @@ def images_in(folders: Sequence[Path], root: Path) -> list[Found]:
 
 def _below(folder: Path, root: Path, wanted: Callable[[str], bool]) -> Found:
     paths: list[str] = []
-    sizes: list[int] = []
-    mtimes: list[int] = []
-    start = os.path.relpath(folder, root)
-    in_order: Callable[[os.DirEntry[str]], str] = attrgetter("name") if os.sep == "/" else lambda e: os.path.normcase(e.name)
+    size, mtime = array("q"), array("q")
+    in_order: Callable[[str], str] = str if os.sep == "/" else os.path.normcase
 
     def look(place: str, relative: str) -> None:
         """A folder's own entries in the order of their names, folders in their place: the order of paths compared by parts."""
+        names, sizes, mtimes = [], array("q"), array("q")  # numbers in arrays: a folder may hold a million files
         try:
             with os.scandir(place) as entries:
-                here = sorted(entries, key=in_order)
+                for entry in entries:
+                    known = _known(entry, wanted)
+                    if known is not None:
+                        names.append(entry.name)
+                        sizes.append(known[0])
+                        mtimes.append(known[1])
         except PermissionError:  # as pathlib does
             return
-        for entry in here:
-            path = f"{relative}{os.sep}{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                look(entry.path, path)
-            elif wanted(entry.name) and not entry.name.startswith("."):
-                try:
-                    known = entry.stat()
-                except OSError as error:
-                    if error.errno not in _ABSENT:
-                        raise
-                    continue
-                if stat.S_ISREG(known.st_mode):
-                    paths.append(path)
-                    sizes.append(known.st_size)
-                    mtimes.append(known.st_mtime_ns)
+        for k in sorted(range(len(names)), key=lambda k: in_order(names[k])):
+            path = f"{relative}{os.sep}{names[k]}"
+            if sizes[k] < 0:
+                look(os.path.join(place, names[k]), path)
+            else:
+                paths.append(path)
+                size.append(sizes[k])
+                mtime.append(mtimes[k])
 
-    look(str(folder), start)
-    return Found(Texts.of(paths), np.array(sizes, dtype=np.int64), np.array(mtimes, dtype=np.int64))
+    look(str(folder), os.path.relpath(folder, root))
+    return Found(Texts.of(paths), np.array(size, dtype=np.int64), np.array(mtime, dtype=np.int64))
+
+
+def _known(entry: "os.DirEntry[str]", wanted: Callable[[str], bool]) -> tuple[int, int] | None:
+    """Size and time of a file that is wanted, (-1, 0) of a folder, None of anything else."""
+    if entry.is_dir(follow_symlinks=False):
+        return -1, 0
+    if not wanted(entry.name) or entry.name.startswith("."):
+        return None
+    try:
+        known = entry.stat()
+    except OSError as error:
+        if error.errno not in _ABSENT:
+            raise
+        return None
+    return (known.st_size, known.st_mtime_ns) if stat.S_ISREG(known.st_mode) else None
 
 
 def together(parts: Sequence[Found]) -> Found:
