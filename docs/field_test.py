@@ -18,7 +18,8 @@ WORST_GROUP = ("places", "places-two")  # families whose every test group has at
 UNBIASED = ("0.5", "0.1", "0.125", "0.16667", "0.2")
 KNOWN = ("group_dro", "dfr")
 METHODS = ("erm", "plain", "advised", "auto", "last_layer", "independence", "repair", "ccdb", "pgd", "jtt", "lff", *KNOWN)
-CANDIDATES = ("erm", "last_layer", "independence", "repair", "ccdb", "pgd", "jtt")  # of auto that have a row; neutralise has none
+# Candidates of auto that have a row: neutralise has none, and advised is a last layer, balanced or plain, or independence.
+CANDIDATES = ("erm", "last_layer", "independence", "repair", "ccdb", "pgd", "jtt", "advised")
 ALWAYS = ("auto", "erm", "pgd", "last_layer")  # whose regret is shown
 SUITE = tomllib.loads((Path(__file__).parent.parent / "unskew" / "suites" / "field-test.toml").read_text(encoding="utf-8"))
 Rows = list[dict[str, str]]
@@ -157,7 +158,8 @@ def _regret(rows: Rows, cells: list[tuple[str, str]]) -> list[str]:
         "## Regret of `unskew auto`",
         "",
         "The best candidate's figure minus that of the model that was chosen, in points: 0 is best. Beside it, always training the same",
-        f"way. Candidates with a row: {', '.join(CANDIDATES)}. Rules were chosen on the half",
+        f"way. Candidates with a row: {', '.join(CANDIDATES)} (a last layer or",
+        "independence, so it counts as one where those were not run on their own). Rules were chosen on the half",
         "*tuned*; the half *reported* was named in the suite before auto was run on any of its sets. Only cells with a run of auto are",
         "listed; a candidate that was not run there, as the table above shows, may be better than all that were.",
         "",
