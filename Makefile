@@ -4,7 +4,7 @@ SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(SCRIPTS)
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test pages-test test-timm check wheel-test bench fuzz kills results docs pictures clean
+.PHONY: install demo test pages-test test-timm check wheel-test bench fuzz kills results docs pictures site clean
 
 # Versions are the tested ones: constraints.txt. torch is installed first, so that a CPU build given by name is taken.
 $(STAMP): pyproject.toml constraints.txt
@@ -59,6 +59,10 @@ wheel-test: $(STAMP)
 # figures of speed in docs/results/speed.jsonl, from which `make docs` writes docs/results/speed.md.
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(NAME) $(WORDS)
+
+# The documentation as a site that opens from disk: site/index.html. A dead link is an error.
+site: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
 # Hostile input of every kind through the command line: make fuzz N=2000 [SEED=0]. `make test` has a minute of it.
 N ?= 2000

@@ -191,7 +191,7 @@ def test_commands_of_the_pages_exist(page):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/own-loop.md", "docs/sources.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/index.md", "docs/own-loop.md", "docs/sources.md"])
 def test_python_of_the_pages_runs(tmp_path, monkeypatch, page):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks

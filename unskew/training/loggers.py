@@ -4,15 +4,13 @@ None of them is needed, and none can end a training: what one of them raises is 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from unskew.core import progress
 from unskew.core.errors import UserError, suggest
 from unskew.core.workplace import digest
-
-PACKAGES = {"mlflow": "mlflow", "wandb": "wandb"}  # logger and the package behind it
 
 
 class Board(Protocol):
@@ -38,7 +36,9 @@ class Mlflow:
     """One MLflow run per run folder; MLFLOW_TRACKING_URI says where. A resumed training goes on in its run."""
 
     def __init__(self, out: Path, settings: Mapping[str, Any]) -> None:
-        self.mlflow = import_module("mlflow")
+        import mlflow
+
+        self.mlflow = mlflow
         self.mlflow.set_experiment("unskew")
         mark = identity_of(out)
         known = self.mlflow.search_runs(filter_string=f"tags.unskew = '{mark}'", output_format="list", max_results=1)
@@ -58,7 +58,8 @@ class Wandb:
     """One run of Weights & Biases per run folder; WANDB_MODE and WANDB_PROJECT say how and where."""
 
     def __init__(self, out: Path, settings: Mapping[str, Any]) -> None:
-        wandb = import_module("wandb")
+        import wandb
+
         self.run = wandb.init(id=identity_of(out), name=out.name, config=flat(settings), resume="allow", dir=str(out))
 
     def add(self, kind: str, step: int, values: Mapping[str, float]) -> None:
@@ -74,8 +75,8 @@ _ASKED: Mapping[str, Callable[[Path, Mapping[str, Any]], Board]] = {"mlflow": Ml
 def check_asked(asked: Sequence[str]) -> None:
     """Raise if a logger is unknown."""
     for name in asked:
-        if name not in PACKAGES:
-            raise UserError(f"train.log_to={name}: there is no such logger{suggest(name, PACKAGES)}")
+        if name not in _ASKED:
+            raise UserError(f"train.log_to={name}: there is no such logger{suggest(name, _ASKED)}")
 
 
 def open_boards(out: Path, asked: Sequence[str], settings: Mapping[str, Any]) -> "list[Guarded]":
@@ -83,23 +84,24 @@ def open_boards(out: Path, asked: Sequence[str], settings: Mapping[str, Any]) ->
     boards = []
     for name in asked:
         try:
-            import_module(PACKAGES[name])
+            boards.append(Guarded(name, partial(_ASKED[name], out, settings), missing=False))
         except ImportError:
-            raise UserError(f"train.log_to={name} needs the package {PACKAGES[name]}: pip install 'unskew[{name}]'") from None
-        boards.append(Guarded(name, lambda name=name: _ASKED[name](out, settings)))  # type: ignore[misc]
-    return [*boards, Guarded("tensorboard", lambda: TensorBoard(out), quiet=(ImportError,))]
+            raise UserError(f"train.log_to={name} needs the package {name}: pip install 'unskew[{name}]'") from None
+    return [*boards, Guarded("tensorboard", partial(TensorBoard, out), missing=True)]
 
 
 class Guarded:
     """A board whose failures are said once and end its part, not the training."""
 
-    def __init__(self, name: str, make: Callable[[], Board], quiet: tuple[type[BaseException], ...] = ()) -> None:
+    def __init__(self, name: str, make: Callable[[], Board], *, missing: bool = True) -> None:
+        """With `missing`, a package that is not installed is no matter; else its ImportError is raised."""
         self.name = name
         self.board: Board | None = None
         try:
             self.board = make()
-        except quiet:
-            pass
+        except ImportError:
+            if not missing:
+                raise
         except Exception as error:
             self._give_up(error)
 

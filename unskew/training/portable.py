@@ -1,6 +1,5 @@
 """A trained network for use without unskew: it takes inputs in [0, 1], a batch at a time, and returns logits."""
 
-import importlib.util
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -48,9 +47,11 @@ def write_torchscript(model: Portable, shape: tuple[int, ...], path: Path) -> st
 
 def write_onnx(model: Portable, shape: tuple[int, ...], path: Path) -> str:
     """The network as one ONNX file with a free number of rows."""
-    for package in ("onnx", "onnxscript"):
-        if importlib.util.find_spec(package) is None:
-            raise UserError(f"--as onnx needs the package {package}: pip install 'unskew[onnx]'")
+    try:
+        import onnx  # noqa: F401 - torch's exporter needs both
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise UserError(f"--as onnx needs the package {error.name}: pip install 'unskew[onnx]'") from None
     dtype = next(model.parameters()).dtype
     with replacing(path) as part:
         with warnings.catch_warnings(), torch.no_grad():
@@ -59,10 +60,10 @@ def write_onnx(model: Portable, shape: tuple[int, ...], path: Path) -> str:
                 model, (example(shape, 2, dtype),), str(part), input_names=["input"], output_names=["logits"], dynamo=True,
                 dynamic_shapes=({0: torch.export.Dim("rows")},), external_data=False, verbose=False,
             )  # fmt: skip
-        if importlib.util.find_spec("onnxruntime") is None:
+        try:
+            import onnxruntime
+        except ImportError:
             return "not compared with the run: onnxruntime is not installed"
-        import onnxruntime
-
         session = onnxruntime.InferenceSession(str(part), providers=["CPUExecutionProvider"])
         _compare(lambda x: torch.from_numpy(session.run(None, {"input": x.numpy()})[0]), model, shape, dtype)
     return ""

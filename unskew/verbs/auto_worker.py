@@ -27,8 +27,8 @@ from unskew.data.sources import load, remembering
 from unskew.records import Run
 from unskew.training.finished import trained_method
 from unskew.training.predict import predict
-from unskew.verbs.bench_worker import as_worker, trust
 from unskew.verbs.train import train
+from unskew.verbs.worker import as_worker, trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

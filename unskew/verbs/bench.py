@@ -310,7 +310,8 @@ def _remote(
     """Work in the bench's folder where this node sees it; else in a temporary one, which is sent back as bytes."""
     import torch
 
-    from unskew.verbs.bench_worker import trust, work
+    from unskew.verbs.bench_worker import work
+    from unskew.verbs.worker import trust
 
     trust(trusted)
     torch.set_num_threads(1)

@@ -4,24 +4,19 @@ import dataclasses
 import json
 import os
 import platform
-import stat
 import subprocess
-import sys
-import threading
 import time
-import traceback
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from unskew.core import failures, registry
 from unskew.core.errors import UserError
 from unskew.core.files import write_json
 from unskew.core.version import VERSION
 from unskew.records import Dependency, Evaluation, Run, Table
 from unskew.suites.figures import COST, argument
 from unskew.suites.reader import read_json, read_result
+from unskew.verbs.worker import as_worker
 
 if TYPE_CHECKING:
     from unskew.training.selection import Rule
@@ -228,15 +223,6 @@ def _notes(judged: Evaluation, figures: list[str]) -> list[str]:
     return [f"no {' and '.join(lost)}: {judged.incomparable()[lost[0]]}"] if lost else []
 
 
-def trust(words: list[str]) -> None:
-    """Import only the modules that the bench may import."""
-    registry.from_here()
-    if "--trust" in words:
-        registry.trust_everything()
-    else:
-        registry.only_these(words)
-
-
 def main(asked: Path) -> None:
     request = json.loads(asked.read_text(encoding="utf-8"))
     before = read_result(Path(request["result"]))
@@ -248,29 +234,6 @@ def main(asked: Path) -> None:
             if key in before
         }
     write_json(Path(request["result"]), record)
-
-
-def _end_with_parent() -> None:
-    """Standard input is a pipe from the bench. When it closes, the bench has ended and nobody is waiting for this run."""
-    os.read(0, 1)  # not through sys.stdin, whose lock Python takes when it exits
-    os._exit(1)
-
-
-def as_worker(main: Callable[[Path], None]) -> None:
-    """Do what the request file in the first word asks. The last line of the log is the reason if it fails."""
-    if stat.S_ISFIFO(os.fstat(0).st_mode):  # not when started by hand
-        threading.Thread(target=_end_with_parent, daemon=True).start()
-    try:
-        trust(sys.argv[2:])
-        main(Path(sys.argv[1]))
-    except BaseException as error:
-        if isinstance(error, SystemExit):
-            raise
-        if not isinstance(error, UserError):
-            traceback.print_exception(error, file=sys.stderr)
-        status, line = failures.describe(error)
-        print(f"unskew: {line}", file=sys.stderr)
-        raise SystemExit(status) from None
 
 
 if __name__ == "__main__":
