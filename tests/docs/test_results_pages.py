@@ -14,7 +14,8 @@ from docs.results_pages import HERE, files, pages
 OTHER = {
     "README.md", "auto.md", "calibration.md", "colour-bias.md", "field-test.md", "repair.md",
     "denoise.md", "leakage-tiles.md", "pgd-table1-paper.md", "pgd-table1-small.md", "pgd-table14.md", "pgd-table2-small.md",
-    "static-and-texture.md", "toy.md", "fuzz.md", "kills.md", "planted-photos.md", "planted-photos-trial.md", "slices.md", "speed.md",
+    "static-and-texture.md", "toy.md", "fuzz.md", "kills.md", "planted-photos.md", "planted-photos-trial.md", "scale.md", "slices.md",
+    "speed.md",
 }  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from unskew.core.errors import UserError
 from unskew.core.failures import refusing
 from unskew.core.files import nothing_left, plain, read_json, replacing, write_json, write_text
 from unskew.core.settings import Settings, without
+from unskew.core.version import commit
 from unskew.core.workplace import alone, check_place, claim, identity
 from unskew.data.dataset import DataSet
 from unskew.data.sources import load, remembering
@@ -41,7 +42,6 @@ from unskew.training.settings import check_training, run_config
 from unskew.verbs.audit import audit
 from unskew.verbs.auto_judge import KNOWN, Held, Judged, Rows, held_out, judged, missing_labels, seen_by, verdict
 from unskew.verbs.auto_worker import Where, Work, do
-from unskew.verbs.bench_worker import commit
 
 OWN = ("auto", "audit", "state.json", "choice.parquet", "runs", "results", "models", "jobs", "lock")
 RULES = ("val-pseudo-groups", "val-worst-slice", "val-worst-group")

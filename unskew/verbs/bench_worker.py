@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import platform
-import subprocess
 import time
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unskew.core.errors import UserError
 from unskew.core.files import write_json
-from unskew.core.version import VERSION
+from unskew.core.version import VERSION, commit
 from unskew.records import Dependency, Evaluation, Run, Table
 from unskew.suites.figures import COST, argument
 from unskew.suites.reader import read_json, read_result
@@ -112,23 +111,6 @@ def _auto(source: str, settings: dict[str, str], asked: dict[str, Any]) -> Run:
 
     given: dict[str, Any] = {key: settings.pop(key) for key in ("budget", "rule") if key in settings}
     return Run(auto(source, settings=settings, workers=1, **given, **asked).run)
-
-
-def commit() -> str:
-    """The commit of the checkout that the package runs from; empty if the package is installed."""
-
-    def git(*words: str) -> str | None:
-        try:
-            answer = subprocess.run(["git", "-C", str(here.parent), *words], capture_output=True, text=True, check=False)
-        except OSError:
-            return None
-        return answer.stdout.strip() if answer.returncode == 0 else None
-
-    here = Path(__file__)
-    # A package installed inside another project's checkout is not part of it.
-    if git("ls-files", "--error-unmatch", here.name) is None or (head := git("rev-parse", "--short=12", "HEAD")) is None:
-        return ""
-    return f"{head}-changed" if git("status", "--porcelain", "--untracked-files=no", "--", str(here.parents[1])) else head
 
 
 def _read_from(judged: Evaluation, place: str) -> Evaluation:
