@@ -16,7 +16,6 @@ app = typer.Typer(
     name="unskew",
     help="Find the shortcuts in a labelled data set, measure them, repair the data, and train models that do not take them.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -46,6 +45,11 @@ def _check_words(words: Sequence[str]) -> None:
             word.encode()
         except UnicodeEncodeError:
             raise UserError(f"the word {word!a} is not UTF-8; rename the file or folder, or choose another --out") from None
+
+
+def examples(*lines: str) -> str:
+    """What stands below the options of a verb's help, a command to a line."""
+    return "\n\n".join(["Examples:", *lines])
 
 
 def show(value: dict[str, Any], json: bool, text: str) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from unskew.cli.app import app, show
+from unskew.cli.app import app, examples, show
 from unskew.cli.options import (
     Address,
     Bias,
@@ -27,7 +27,13 @@ from unskew.cli.options import (
 )  # fmt: skip
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "unskew audit photos/ --out audit",
+        "unskew audit meta.csv --label species --bias place --out audit",
+        "unskew audit photos/ --expect texture --out audit",
+    )
+)
 def audit(
     source: Source,
     settings: Settings = None,

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from unskew.cli.app import app, show
+from unskew.cli.app import app, examples, show
 from unskew.cli.options import Address, Bias, Device, Group, Json, Label, Seed, Settings, Source, Split, Trust, columns, command
 
 
-@app.command()
+@app.command(epilog=examples("unskew auto photos/ --budget 30min --out auto", "unskew auto meta.csv --label species --out auto"))
 def auto(
     source: Source,
     settings: Settings = None,

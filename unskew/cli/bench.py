@@ -5,11 +5,13 @@ from typing import Annotated, Optional
 
 import typer
 
-from unskew.cli.app import app, show, stop
+from unskew.cli.app import app, examples, show, stop
 from unskew.cli.options import Address, Gpus, Json, Settings, Trust, command
 
 
-@app.command()
+@app.command(
+    epilog=examples("unskew bench pgd-table1 --scale smoke --out bench", "unskew bench report --out bench --page table.md")
+)
 def bench(
     suite: Annotated[str, typer.Argument(help="See: unskew list suites; or a TOML file. `report` only writes the report again.")],
     settings: Settings = None,

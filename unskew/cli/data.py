@@ -7,11 +7,17 @@ from typing import Annotated, Optional
 
 import typer
 
-from unskew.cli.app import app, show, stop
+from unskew.cli.app import app, examples, show, stop
 from unskew.cli.options import Json
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "unskew data colored-mnist ratio=0.99 --out cmnist",
+        "unskew data celeba --root DIR --check",
+        "unskew data photos/ --as shards --out shards",
+    )
+)
 def data(
     name: Annotated[str, typer.Argument(help="See: unskew list data; for shards and tar also a folder or a table.")],
     settings: Annotated[

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from unskew.cli.app import app, show
+from unskew.cli.app import app, examples, show
 from unskew.cli.options import Json, Seed
 
 
-@app.command()
+@app.command(epilog=examples("unskew demo --out demo-out"))
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs and the page.")] = Path("demo-out"),
     seed: Seed = 0,

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from unskew.cli.app import app, show
+from unskew.cli.app import app, examples, show
 from unskew.cli.options import Bias, Device, Group, Json, Label, Seed, Settings, Source, Split, Trust, columns, command
 
 
-@app.command()
+@app.command(epilog=examples("unskew dependency photos/ --phi color --out beta"))
 def dependency(
     source: Source,
     settings: Settings = None,

@@ -5,11 +5,15 @@ from typing import Annotated, Any
 
 import typer
 
-from unskew.cli.app import app, show
+from unskew.cli.app import app, examples, show
 from unskew.cli.options import Address, Bias, Device, Executor, FitOn, Gpus, Json, Label, Protocol, Trust, attack_by
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "unskew evaluate run", "unskew evaluate run --leakage --reliance", "unskew evaluate predictions.parquet --source photos/"
+    )
+)
 def evaluate(
     run: Annotated[Path, typer.Argument(help="Run folder, or a table of predictions made elsewhere (with --source).")],
     source: Annotated[

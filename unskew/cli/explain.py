@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from unskew.cli.app import app, show
+from unskew.cli.app import app, examples, show
 from unskew.cli.options import Json
 from unskew.core import reference, registry
 from unskew.core.errors import UserError, suggest
 
 
-@app.command()
+@app.command(epilog=examples("unskew explain lff", "unskew explain train.batch"))
 def explain(
     name: Annotated[
         str, typer.Argument(help="Name of a component (erm, colored-mnist, pgd-table1) or of a setting (train.batch, lff.q).")

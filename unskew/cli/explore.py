@@ -5,11 +5,11 @@ from typing import Annotated, Optional
 
 import typer
 
-from unskew.cli.app import app, show
+from unskew.cli.app import app, examples, show
 from unskew.cli.options import Bias, Group, Json, Label, Settings, Split, Trust, columns
 
 
-@app.command()
+@app.command(epilog=examples("unskew explore audit", "unskew explore photos/ --write"))
 def explore(
     place: Annotated[str, typer.Argument(help="An audit, a repair, a run, a folder of these, or a source.")],
     settings: Settings = None,

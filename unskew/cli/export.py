@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from unskew.cli.app import app, show
+from unskew.cli.app import app, examples, show
 from unskew.cli.options import Json, Trust
 
 
-@app.command()
+@app.command(epilog=examples("unskew export run --as onnx --out network", "unskew export audit --as croissant --out card"))
 def export(
     what: Annotated[Path, typer.Argument(metavar="DIR", help="Run folder, or the folder of an audit.")],
     form: Annotated[

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from unskew.cli.app import app, show
+from unskew.cli.app import app, examples, show
 from unskew.cli.options import Json
 from unskew.core import reference, registry
 from unskew.core.errors import UserError, suggest
@@ -26,7 +26,7 @@ MEANING = {
 }
 
 
-@app.command("list")
+@app.command("list", epilog=examples("unskew list methods", "unskew list settings"))
 def list_(
     kind: Annotated[str, typer.Argument(help=f"{', '.join([*registry.KINDS, 'settings'])}; the kinds if not given.")] = "",
     json: Json = False,

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from unskew.cli.app import app, show
+from unskew.cli.app import app, examples, show
 from unskew.cli.options import Json
 
 
-@app.command()
+@app.command(epilog=examples("unskew new method mypackage.mine", "unskew new suite my-table"))
 def new(
     kind: Annotated[str, typer.Argument(help="method, representation or suite.")],
     name: Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from unskew.cli.app import app, show
+from unskew.cli.app import app, examples, show
 from unskew.cli.options import (
     Address,
     Bias,
@@ -25,7 +25,11 @@ from unskew.cli.options import (
 )  # fmt: skip
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "unskew repair photos/ --with independence --out weights.parquet", "unskew repair photos/ --as folder --out kept"
+    )
+)
 def repair(
     source: Source,
     settings: Settings = None,

@@ -5,11 +5,11 @@ from typing import Annotated, Optional
 
 import typer
 
-from unskew.cli.app import app, show
+from unskew.cli.app import app, examples, show
 from unskew.cli.options import Json, Trust
 
 
-@app.command()
+@app.command(epilog=examples("unskew report run --out page.html", "unskew report erm pgd --audit audit --out page.html"))
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders; several are shown side by side.")],
     audit: Annotated[str, typer.Option(help="Folder of an audit to show before the runs.")] = "",

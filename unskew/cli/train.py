@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from unskew.cli.app import app, show
+from unskew.cli.app import app, examples, show
 from unskew.cli.options import (
     Address,
     Bias,
@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     from unskew.records import Run
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "unskew train photos/ --method advised --out run",
+        "unskew train meta.csv --label species --bias place --method group_dro --out run",
+        "unskew train --recipe pgd-table1/colored-mnist/0.99/lff@small --out run",
+    )
+)
 def train(
     source: Annotated[str, typer.Argument(help="As for audit; may come from the recipe instead.")] = "",
     settings: Settings = None,
