@@ -12,9 +12,11 @@ import os
 import re
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 HERE = Path(__file__).parent / "tutorials"
+WIDTH = 130  # characters of a printed line
 NAMES = ("folder", "column", "method")
 
 
@@ -46,11 +48,19 @@ def run(name: str) -> str:
                     exec(compile(content, f"{name}.py", "exec"), space)
                 parts.append(f"```python\n{content}\n```")
                 if printed.getvalue().strip():
-                    parts.append(f"```text\n{printed.getvalue().rstrip()}\n```")
+                    parts.append(f"```text\n{_folded(printed.getvalue().rstrip())}\n```")
         finally:
             os.chdir(before)
     made = f"*This page is made by `python -m docs.run_tutorials {name}` from `docs/tutorials/{name}.py`.*"
     return "\n\n".join([*parts, made]) + "\n"
+
+
+def _folded(text: str) -> str:
+    """Long lines broken, as a narrow window would show them."""
+    return "\n".join(
+        "\n".join(textwrap.wrap(line, WIDTH, subsequent_indent="    ")) if len(line) > WIDTH else line
+        for line in text.splitlines()
+    )
 
 
 def main() -> None:

@@ -51,8 +51,9 @@ for finding in found.findings[:6]:
 # ones the finding tells best, and which ones it misleads.
 
 # %%
-worst = found.findings[0].name
-print(found.scores.frame.sort(f"score {worst}").select("path", "label", f"score {worst}").head(3))
+name = f"score {found.findings[0].name}"
+for row in found.scores.frame.sort(name).head(3).iter_rows(named=True):
+    print(Path(row["path"]).name, row["label"], f"{row[name]:.2f}")
 
 # %% [markdown]
 # ## Train, with and without the advice

@@ -5,7 +5,7 @@ r"""A quick trial before advice: on features, held out, does balancing against t
     \text{advise if } E(\phi) \ge 0.6 \text{ for some nuisance } \phi \text{ and } A_w \text{ rises by 3 points or more, both for certain}
 
 w makes class and the biased reader's opinion independent (parts.opinion), so A_w is the accuracy where the shortcut tells nothing.
-"For certain": the 95 % interval of E stays above 0.6, and the rise is above 1.645 of its standard errors.
+"For certain": the 95 % interval of E stays above 0.6, and the rise is above its standard error.
 Two linear layers are compared, each on rows it was not fitted on: a plain one, and one that was fitted with w. A nuisance that is
 part of what defines the class explains errors too, but there balancing gains nothing: its contradicting rows are simply hard.
 """
@@ -23,7 +23,7 @@ from unskew.stats.independence import effective_rows
 from unskew.stats.readers import class_balanced, held_out_logits
 
 GAIN = 0.03  # rise of the accuracy where the shortcut tells nothing
-CERTAIN = 1.645  # standard errors that the rise must exceed: chance does so in one of twenty
+CERTAIN = 1.0  # standard errors that the rise must exceed, besides GAIN
 DECAYS = (0.1, 1.0, 10.0)  # of the two layers
 LEAST_CONFLICTING = 10  # rows whose class and opinion differ, below which nothing can be tried
 MOST = 5000  # rows of a trial
