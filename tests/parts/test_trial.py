@@ -40,9 +40,9 @@ def test_a_heavy_row_is_one_row_of_greater_influence():
 def test_a_gain_within_its_error_is_not_advised():
     gains = ((0.5, 0.6), (0.3, 0.5))
     assert _decision(opinion(0.8), 40, *gains, 0.02)[0]
-    supports, reason = _decision(opinion(0.8), 40, *gains, 0.07)
+    supports, reason = _decision(opinion(0.8), 40, *gains, 0.11)
     assert not supports
-    assert "may be chance (standard error 7.0 points)" in reason
+    assert "may be chance (standard error 11.0 points)" in reason
 
 
 def test_too_small_a_gain_is_not_advised_however_certain():
