@@ -4,7 +4,7 @@ SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(SCRIPTS)
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test pages-test test-timm check wheel-test bench fuzz kills results docs pictures site clean
+.PHONY: install demo test test-slow pages-test test-timm check wheel-test bench fuzz kills results docs pictures site clean
 
 # Versions are the tested ones: constraints.txt. torch is installed first, so that a CPU build given by name is taken.
 $(STAMP): pyproject.toml constraints.txt
@@ -21,7 +21,11 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	@tests/install_chromium.sh || true
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m 'not slow'
+
+# Nodes of a cluster that die, and choices made on it: minutes each.
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow
 
 # Every kind of page in Chromium, with axe-core from npm for the check of accessibility.
 pages-test: $(STAMP)

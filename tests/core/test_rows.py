@@ -77,6 +77,7 @@ def cluster(monkeypatch):
     made.shutdown()
 
 
+@pytest.mark.slow
 def test_a_lost_node_costs_only_its_parts(tmp_path, cluster, monkeypatch):
     doomed, _ = cluster.add_node(num_cpus=1), cluster.add_node(num_cpus=1)
     log = tmp_path / "log"

@@ -124,6 +124,7 @@ def test_killed_and_run_again_it_makes_the_same_choice_and_repeats_nothing(whole
         assert ours == theirs
 
 
+@pytest.mark.slow
 def test_side_by_side_the_choice_is_the_same(whole, source, tmp_path):
     package.auto(source, out=tmp_path / "auto", workers=2, settings=SHORT)
     assert read(tmp_path / "auto") == read(whole[1])

@@ -29,6 +29,7 @@ def cluster():
     made.shutdown()
 
 
+@pytest.mark.slow
 def test_on_ray_the_choice_is_that_of_the_local_run(tmp_path, cluster, monkeypatch):
     # The cluster has the machine's own address, which tests may not ask; Ray itself does not ask Python for its connections.
     monkeypatch.setattr("unskew.core.cluster.check_address", lambda address: None)

@@ -28,6 +28,7 @@ def without_cost(found):
     return [{k: v for k, v in row.items() if k != "cost"} for row in found["table"]]
 
 
+@pytest.mark.slow
 def test_a_node_that_dies_costs_only_its_runs(tmp_path, cluster, monkeypatch):
     # The cluster has the machine's own address, which tests may not ask; Ray itself does not ask Python for its connections.
     monkeypatch.setattr("unskew.core.cluster.check_address", lambda address: None)

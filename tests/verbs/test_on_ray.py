@@ -61,6 +61,7 @@ def test_tables_are_those_of_one_process_and_a_lost_node_changes_nothing(tmp_pat
         assert one.equals(other)
 
 
+@pytest.mark.slow
 def test_a_training_that_loses_a_worker_ends_with_the_same_weights(tmp_path, cluster):
     settings = {"train.steps": 300, "train.checkpoint": "20 steps"}
     asked = {"workers": 2, "address": cluster.address, "settings": settings}
