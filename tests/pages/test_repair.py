@@ -3,12 +3,11 @@
 import dataclasses
 
 import polars as pl
-import pytest
 import torch
 
 from unskew.data.dataset import DataSet, Memory
-from unskew.pages.repair import composition, gallery, histogram, plane, truth, verdict
-from unskew.records import BiasShares, Composition, Measured, Reading
+from unskew.pages.repair import gallery, histogram, plane, truth, verdict
+from unskew.records import Composition, Measured, Reading
 from unskew.repairs._contract import Outcome
 
 
@@ -21,16 +20,6 @@ def rows():
     )  # fmt: skip
     weight = torch.tensor([1.0, 0.0, 2.0, 1.0, 1.0, 0.0])
     return data, Outcome(torch.arange(6), weight, weight)
-
-
-def test_composition_by_hand():
-    found = composition(*rows())
-    assert found.before == pytest.approx([1 / 2, 1 / 2])
-    assert found.after == pytest.approx([3 / 5, 2 / 5])
-    (site,) = found.by_bias
-    assert isinstance(site, BiasShares)
-    assert site.before == [pytest.approx([2 / 3, 1 / 3]), pytest.approx([0, 1])]  # a row without a value is in no cell
-    assert site.after == [pytest.approx([1 / 3, 2 / 3]), pytest.approx([0, 1])]
 
 
 def measured(before, after):

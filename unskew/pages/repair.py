@@ -11,13 +11,12 @@ from unskew.pages.charts import INK, NOTHING, Drawing, draw
 from unskew.pages.first import BAD, DOUBT, GOOD, INFO, First, Number, Side, Todo, change, in_two, spread
 from unskew.pages.html import page
 from unskew.pages.samples import Sample, enlarged, path_of, sample
-from unskew.records import BiasShares, Composition, Measured, Repaired
+from unskew.records import Composition, Measured, Repaired
 from unskew.repairs._contract import Outcome
 
 PICTURES = 6  # of each class, at each end
 CLASSES = 12
 POINTS = 4000  # in the loss-entropy chart
-MOST_VALUES = 40
 TRUTH = {  # colours of rows in charts
     "aligned": "#62b2a5", "conflicting": "#4a6fa5", "neither": "#a9b1b8", "right label": "#62b2a5", "wrong label": "#de6e56",
     "clean": "#62b2a5", "noisy": "#de6e56",
@@ -26,32 +25,6 @@ SHORTCUT = 0.1  # a bias worth removing
 LEAST_GAIN = 0.2  # share of that bias which a repair should remove
 FEW_LEFT = 0.1  # share of the rows that effective ones are; below it, the price is high
 LEAST_SHARE = 0.2  # part of a class's share of the rows that should stay
-
-
-def composition(data: DataSet, outcome: Outcome) -> Composition:
-    """The share of every (class, bias value) pair before and after, one table per bias column, and of every class."""
-    weight = outcome.weight.double()
-    plain = torch.ones_like(weight)
-    classes = list(data.classes)
-    if data.multi_label:
-        member = data.y[outcome.index].double()  # (n, L)
-    else:
-        member = torch.nn.functional.one_hot(data.y[outcome.index], len(classes)).double()
-    tables = []
-    for name, values, column in zip(data.bias_names, data.bias_values, data.bias[outcome.index].unbind(1), strict=True):
-        if len(values) > MOST_VALUES:
-            continue
-        known = column >= 0
-        code = torch.nn.functional.one_hot(column.clamp(min=0), len(values)).double() * known[:, None]
-        shares = [_rows_to_one(member.T @ (w[:, None] * code)) for w in (plain, weight)]
-        before, after = (share.tolist() for share in shares)
-        tables.append(BiasShares(bias=name, columns=list(values), before=before, after=after))
-    totals = [(w @ member / w.sum()).tolist() for w in (plain, weight)]
-    return Composition(classes=classes, before=totals[0], after=totals[1], by_bias=tables)
-
-
-def _rows_to_one(table: torch.Tensor) -> torch.Tensor:
-    return table / table.sum(1, keepdim=True).clamp(min=1e-12)
 
 
 def gallery(data: DataSet, outcome: Outcome) -> dict[str, Any]:
