@@ -183,6 +183,7 @@ def test_a_suite_asks_evaluate_for_more_and_may_hold_dependencies(tmp_path):
     assert [r["mean"] for r in found["table"]] == [pytest.approx(told["beta"])]
 
 
+@pytest.mark.slow
 def test_the_smoke_scale_of_pgds_table_runs_all_its_methods(tmp_path):
     found = package.bench("pgd-table1", scale="smoke", out=tmp_path / "out").json()
     assert found["failed"] == []

@@ -64,6 +64,7 @@ def test_what_is_wrong_behind_a_prefix_is_told_before_the_repair(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_it_ends_with_the_same_weights(tmp_path):
     command = [
         sys.executable, "-m", "unskew", "train", "toy", "--method", "lff", "train.steps=3000", "train.batch=32",
