@@ -60,11 +60,11 @@ def test_the_bias_of_many_rows_is_that_of_all_of_them(small, tmp_path, monkeypat
 
 def test_rows_of_weight_0_are_not_read(small, tmp_path):
     x, y, _ = rows(5000)
-    spoilt = x.clone()
+    damaged = x.clone()
     weight = torch.ones(5000)
     weight[::7] = 0
-    spoilt[::7] = torch.nan
-    found = representation_bias(spilled(spoilt, tmp_path), y, weight, permutations=0)
+    damaged[::7] = torch.nan
+    found = representation_bias(spilled(damaged, tmp_path), y, weight, permutations=0)
     alone = representation_bias(x[weight > 0], y[weight > 0], permutations=0)
     assert found.bias == alone.bias
     assert torch.isnan(found.gain[::7]).all()

@@ -95,7 +95,7 @@ def chart(result: Auto) -> Drawing:
 
 
 def next_commands(result: Auto) -> list[tuple[str, str]]:
-    """(why, command) to go on with."""
+    """(why, command) of the next steps."""
     runs = " ".join(shlex.quote(str(f.run)) for f in result.finalists)
     audit = shlex.quote(str(result.audit.parent))
     return [

@@ -34,7 +34,7 @@ def first_of(report: dict[str, Any], blocks: list[Block], failed: list[str], bas
     if best and best["cost"] is not None:
         numbers.append(Number(value=f"{best['cost']:.2f}", label=f"times the cost of {baseline}", note=f"for {best['name']}"))
     command = (report["commands"] or ["unskew bench ..."])[-1]
-    todo = [] if whole else [Todo(why="Run it again: it goes on where it stopped", command=command)]
+    todo = [] if whole else [Todo(why="Run it again to finish: it resumes", command=command)]
     tone = BAD if failed else DOUBT if not whole or (compared and 2 * near < len(compared)) else GOOD
     return First(
         tone=tone, sentence=sentence, more=more, numbers=numbers, chart=blocks[0]["chart"] if blocks else NOTHING, todo=todo,

@@ -295,7 +295,7 @@ class _Search:
         )  # fmt: skip
 
     def _check_budget(self, held: Held) -> None:
-        """Refuse to go on if the budget does not even cover plain training."""
+        """Stop if the budget does not even cover plain training."""
         if "refused" in held.results[ERM] or "failed" in held.results[ERM]:
             raise UserError(f"plain training fails: {held.why(ERM)}")
         need = held.cost(ERM)
