@@ -27,11 +27,11 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
 
-# Every kind of page in Chromium, with axe-core from npm for the check of accessibility.
+# Every kind of page and the explorer in Chromium, with axe-core from npm for the check of accessibility.
 pages-test: $(STAMP)
 	@tests/install_chromium.sh
 	npm install --silent --no-save --prefix .pages-test axe-core@4
-	$(BIN)/python -m pytest tests/pages/test_in_browser.py -rs
+	$(BIN)/python -m pytest tests/pages/test_in_browser.py tests/explore/test_browser.py -rs
 
 # torchvision and timm need torch's own build: an environment of their own, 5.5 GB.
 test-timm:
@@ -64,7 +64,8 @@ wheel-test: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(NAME) $(WORDS)
 
-# The documentation as a site that opens from disk: site/index.html. A dead link is an error.
+# The documentation as a site that opens from disk: site/index.html. A dead link is an error. Only its search needs a server, such as
+# python -m http.server --directory site
 site: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
@@ -92,4 +93,4 @@ pictures: $(STAMP)
 	$(BIN)/python -m docs.pictures
 
 clean:
-	rm -rf $(VENV) .venv-wheel .venv-timm .pages-test dist demo-out
+	rm -rf $(VENV) .venv-wheel .venv-timm .pages-test dist site demo-out

@@ -20,7 +20,7 @@ from benchmarks.planted.judge import judged
 from benchmarks.planted.kinds import KINDS
 
 # Every second kind was used to set constants of the probes; these were looked at too while the probes were written.
-ALSO_SEEN = {"logo", "moving time stamp", "lighting gradient"}
+ALSO_SEEN = {"logo", "moving time stamp", "lighting gradient", "white corner mark", "frame"}
 COLUMNS = (
     "name", "group", "kind", "base", "rows", "alignment", "share", "found", "shortcut", "first", "false", "questions", "leading",
     "bias", "right", "right bias", "above chance", "seconds",

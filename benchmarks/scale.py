@@ -1,10 +1,10 @@
 """Time and memory of audit and repair against the number of rows: 1e5, 1e6, 1e7 generated vectors in Parquet parts.
 
-    python -m benchmarks scale [--rows 1e5,1e6,1e7] [--photos 1000,10000] [--no-ray] [--work DIR] [--record]
+    python -m benchmarks scale [--rows 1e5,1e6,1e7] [--photos 1000,4000] [--work DIR] [--record]
 
 Every step is a process of its own, measured when it ends and noted in DIR/steps.jsonl; run the same command again to resume.
 `--record` puts what is done into docs/results/scale.jsonl, from which `python -m docs.scale` writes docs/results/scale.md and its plot.
-`--photos` also audits so many generated JPEGs with two local worker processes, and the most of them on two Ray nodes of one core each.
+`--photos` also audits so many generated JPEGs with two local worker processes; on a cluster: `python -m benchmarks cluster_speed`.
 """
 
 import argparse
@@ -110,33 +110,19 @@ def of_vectors(steps: Steps, work: Path, sizes: list[int]) -> None:
             steps.step(what, rows, lambda words=words, what=what, out=out: measured(words, cache, out / f"{what}.log"))
 
 
-def of_photos(steps: Steps, work: Path, images: int, ray: bool) -> None:
+def of_photos(steps: Steps, work: Path, images: int) -> None:
     photos, out = work / f"photos-{images}", work / f"photos-out-{images}"
     if not (photos / "dog").is_dir():
         generate(photos, images)
     out.mkdir(exist_ok=True)
-    words = ["audit", str(photos), "--no-trial", "--slices", "0", "data.workers=2"]
-    steps.step(
-        "photos, two processes", images, lambda: measured([*words, "--out", str(out / "local")], out / "one", out / "one.log")
-    )
-    if ray and ("photos, two Ray nodes", images) not in steps.done:
-        from ray.cluster_utils import Cluster
-
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-        for _ in range(2):
-            cluster.add_node(num_cpus=1)
-        try:
-            words += ["--executor", "ray", "--address", cluster.address, "--out", str(out / "ray")]
-            steps.step("photos, two Ray nodes", images, lambda: measured(words, out / "two", out / "two.log"))
-        finally:
-            cluster.shutdown()
+    words = ["audit", str(photos), "--no-trial", "--slices", "0", "data.workers=2", "--out", str(out / "audit")]
+    steps.step("photos", images, lambda: measured(words, out / "cache", out / "log"))
 
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--rows", default="1e5,1e6,1e7")
     asked.add_argument("--photos", default="")
-    asked.add_argument("--no-ray", action="store_true")
     asked.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "unskew-scale")
     asked.add_argument("--record", action="store_true")
     given = asked.parse_args()
@@ -144,9 +130,8 @@ def main() -> None:
     steps = Steps(given.work)
     if given.rows:
         of_vectors(steps, given.work, [int(float(n)) for n in given.rows.split(",")])
-    sizes = [int(float(n)) for n in given.photos.split(",") if n]
-    for images in sizes:
-        of_photos(steps, given.work, images, ray=images == max(sizes) and not given.no_ray)
+    for images in (int(float(n)) for n in given.photos.split(",") if n):
+        of_photos(steps, given.work, images)
     if given.record:
         steps.record()
 

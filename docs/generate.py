@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from docs import auto_runs, field_test, import_graph, scale, speed
+from docs import auto_runs, choose, field_test, import_graph, robustness, scale, speed
 from unskew.cli import app
 from unskew.core import reference, registry
 
@@ -51,7 +51,7 @@ def settings_page() -> str:
 
 def _table(title: str, settings: list[reference.Setting]) -> str:
     """A list, not a table: a line of Markdown cannot be broken inside a table."""
-    rows = [f"- `{s.name}` = `{s.default or 'must be given'}` (`{s.type}`)\n  {s.meaning}" for s in settings]
+    rows = [f"- `{s.name}` = `{s.shown}` (`{s.type}`)\n  {s.meaning}" for s in settings]
     return "\n".join([f"## {title}", "", *rows, ""])
 
 
@@ -61,10 +61,12 @@ def pages() -> dict[str, str]:
         "cli.md": cli_page(),
         "cards.md": cards_page(),
         "settings.md": settings_page(),
+        "choose.md": choose.page(),
         "floors.svg": import_graph.picture(),
         "results/auto.md": auto_runs.page(),
         "results/field-test.md": field_test.page(),
         "results/speed.md": speed.page(),
+        **robustness.pages(),
         **scale.pages(),
     }
 

@@ -32,7 +32,9 @@ def main(command: str, place: str) -> None:
         print(f"unskew explore {place}: {about['rows']:,} rows, {', '.join(about['results']) or 'no results'}")
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(60)
+        status = process.wait(60)
+    if status != 0:
+        raise SystemExit(f"unskew explore {place} ended with status {status} after Ctrl-C")
 
 
 def _status(address: str) -> int:

@@ -3,6 +3,8 @@
 import ast
 import os
 import re
+import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -191,14 +193,53 @@ def test_commands_of_the_pages_exist(page):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/index.md", "docs/own-loop.md", "docs/sources.md"])
-def test_python_of_the_pages_runs(tmp_path, monkeypatch, page):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-    assert blocks
+def python_of(page):
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
+PAGES = sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+WITH_PYTHON = [p for p in PAGES if python_of(p) and "tutorials" not in p]  # tests/docs/test_tutorials.py runs those
+
+
+def test_pages_with_python_are_found():
+    assert {"README.md", "docs/cluster.md", "docs/guide.md", "docs/index.md", "docs/own-loop.md", "docs/sources.md"} <= set(
+        WITH_PYTHON
+    )
+    tutorials = {Path(p).stem for p in PAGES if python_of(p) and "tutorials" in p}
+    assert tutorials == {p.stem for p in (ROOT / "docs" / "tutorials").glob("*.py")}
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON)
+def test_python_of_the_pages_runs(request, tmp_path, monkeypatch, page):
+    """All blocks of a page one after the other, as they stand, but for a cluster that is not there."""
+    if page == "docs/cluster.md":
+        request.getfixturevalue("folder")
     monkeypatch.chdir(tmp_path)
     space = {}
-    for block in blocks:
-        exec(compile(block, page, "exec"), space)
+    for block in python_of(page):
+        here = block.replace('running("ray", address="10.0.0.1:6379", gpus=1)', 'running("local")')
+        exec(compile(here, page, "exec"), space)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_on_the_pages_have_verbs_and_options_that_exist(page):
+    """Lines of shell blocks and of indented ones; what a verb is given is read by the tests of the verbs."""
+    if page in ("CHANGELOG.md", "docs/cli.md", "docs/cards.md"):  # history; made from the commands; cards are prose
+        return
+    text = (ROOT / page).read_text(encoding="utf-8")
+    known = {c.name or c.callback.__name__: set(_options(c.name or c.callback.__name__)) for c in app.registered_commands}
+    shown = "\n".join(re.findall(r"^ {4}\S.*$|^```sh\n(?:.*\n)*?```$", text, re.MULTILINE))
+    for line in re.findall(r"^ *(unskew [a-z]+(?: .*)?)$", shown, re.MULTILINE):
+        _, verb, *words = shlex.split(line, comments=True)
+        assert verb in known, f"{page}: {line}"
+        unknown = {w.partition("=")[0] for w in words if w.startswith("--")} - known[verb] - {"--help"}
+        assert not unknown, f"{page}: {line}"
+
+
+def _options(verb):
+    import typer
+
+    return [name for one in typer.main.get_command(app).commands[verb].params for name in one.opts + one.secondary_opts]
 
 
 @pytest.mark.usefixtures("own_cache", "folder")
@@ -211,10 +252,13 @@ def test_every_command_of_the_readme_runs(unskew, tmp_path):
         ["unskew", "report"],
     ]  # fmt: skip
     for program, *words in lines:
-        if words[0] in ("explore", "auto"):  # one waits for a browser, the other takes minutes: tests of their own run them
-            assert {word for word in words if word.startswith("--")} <= set(
-                re.findall(r"--[a-z-]+", unskew(words[0], "--help").stdout)
-            )
+        if words[0] == "explore":  # it serves until it is interrupted
+            command = [sys.executable, "-m", "unskew", *words]
+            serving = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            assert serving.stdout.readline().startswith("http://127.0.0.1:")
+            serving.send_signal(signal.SIGINT)
+            serving.communicate(timeout=120)
+            assert serving.returncode == 0
         elif program == "unskew":
             unskew(*words)
         else:

@@ -102,8 +102,12 @@ def compute(
     ids = torch.cat([index for index, _ in kept])
     # A chunk without a readable row does not know how wide its features would be.
     kept = [part for part in kept if len(part[0])] or kept[:1]
-    whole = {one.name: torch.cat([blocks[one.name] for _, blocks in kept]) for one in specs}
-    return ids, {one.name: _gathered(one, whole[one.name], data.y[ids]) for one in specs}
+    whole = {}
+    # One after another, and what is joined is let go: pictures that are gathered are not held twice.
+    for one in {one.name: one for one in specs}.values():
+        block = torch.cat([blocks.pop(one.name) for _, blocks in kept])
+        whole[one.name] = _gathered(one, block, data.y[ids])
+    return ids, whole
 
 
 def compute_many(

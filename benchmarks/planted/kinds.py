@@ -222,7 +222,7 @@ def _saturation(image: Image.Image, rng: Rng) -> Image.Image:
 
 
 TONES = ("tone", "color")
-EDGES = ("marks", "crop:where=border", "letterbox", "local", "lettering")
+EDGES = ("overlay", "marks", "crop:where=border", "letterbox", "local", "lettering")
 FINE = ("detail", "spectrum", "texture", "encoder")
 KINDS = (
     Kind("brightness +6", levels(lambda x: x + 6), TONES),

@@ -47,13 +47,14 @@ for finding in found.findings[:6]:
     print(f"{finding.verdict:9} {100 * finding.bias:4.0f} %  {finding.label}")
 
 # %% [markdown]
-# The page `audit/audit.html` shows the same with pictures. `audit.scores` has a row per photograph: sort by a score to see which
-# ones the finding tells best, and which ones it misleads.
+# The page `audit/audit.html` shows the same with pictures, and `found.plot()` is its first chart. `found.scores` is a frame with a row
+# per photograph: sort by a score to see which ones the finding tells best, and which ones it misleads.
 
 # %%
 name = f"score {found.findings[0].name}"
-for row in found.scores.frame.sort(name).head(3).iter_rows(named=True):
+for row in found.scores.sort(name).head(3).iter_rows(named=True):
     print(Path(row["path"]).name, row["label"], f"{row[name]:.2f}")
+found.plot().save("readable.svg")  # in a notebook, found.plot() shows it
 
 # %% [markdown]
 # ## Train, with and without the advice
@@ -68,6 +69,9 @@ advised = unskew.train("photos", "erm" if SMOKE else "advised", model=network, o
 for run in (plain, advised):
     judged = unskew.evaluate(run)
     print(run.path.name, judged.groups, judged.verdict.sentence, sep="\n  ")
+
+said = plain.predictions.filter(split="test")  # a frame: one row per photograph, with its logits
+print(said.head(3))
 
 # %% [markdown]
 # There is no bias column, so the figures above are of rows like the ones you have: 95 % of the buildings carry the date. The

@@ -1,10 +1,13 @@
 """Rows in a file are those that were written, whichever way they are asked for; a temporary file goes with its last matrix."""
 
 import gc
+import subprocess
+import sys
 
 import pytest
 import torch
 
+from unskew.core import matrix
 from unskew.core.matrix import Matrix, Spill, beside, only, slices, spilled, writing
 
 X = torch.arange(60.0).view(20, 3)
@@ -25,6 +28,42 @@ def test_slices_positions_and_masks(tmp_path):
     assert torch.equal(picked.only(torch.tensor([True, False, False, True]))[slice(0, 9)], X[[19, 5]])
     assert torch.equal(only(stored, order)[torch.tensor([2])], X[[5]])
     assert torch.equal(only(X, order), X[order])
+
+
+@pytest.mark.parametrize("dense", [1, 100])
+def test_scattered_rows_one_by_one_and_together(tmp_path, monkeypatch, dense):
+    monkeypatch.setattr(matrix, "TOGETHER", 3)
+    monkeypatch.setattr(matrix, "DENSE", dense)
+    order = torch.tensor([19, 0, 5, 5, 12, 7, 1, 18])
+    stored = spilled(X, tmp_path)
+    assert torch.equal(stored[order], X[order])
+    with open(stored.files[0][0], "ab") as file:
+        file.truncate(4 * 3 * 19)  # a file that was cut is an error, not other numbers
+    with pytest.raises(ValueError, match="reshape"):
+        stored[order]
+
+
+SCATTERED = """
+import resource, sys
+from pathlib import Path
+import torch
+from unskew.core.matrix import Matrix
+large, rows = Path(sys.argv[1]), 2_000_000
+with open(large, "wb") as file:
+    file.truncate(256 * rows)
+stored = Matrix(((large, 64),), rows)
+stored[torch.arange(0, 4000, 2)]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+stored[torch.arange(0, rows, 20)]
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3)
+"""
+
+
+def test_scattered_rows_do_not_bring_the_file_into_memory(tmp_path):
+    # 100,000 rows, 25.6 MB, from every page of a file of 512 MB.
+    done = subprocess.run([sys.executable, "-c", SCATTERED, str(tmp_path / "x.f32")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 200
 
 
 def test_a_file_that_was_not_finished_is_not_there(tmp_path):

@@ -8,12 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.photographs import noise
 from unskew.core.errors import UserError
 from unskew.data import load
 from unskew.data.sources import as_words
-from unskew.data.splitting import carve_splits, whole_units
+from unskew.data.splitting import carve_splits, single_rows, whole_units
 
 
 def frame(n=300, **columns):
@@ -100,6 +102,12 @@ def test_whole_units_come_as_near_as_they_can():
     taken = Counter((label[p], unit[p] if label[p] == 0 else -1) for p in whole_units(label, unit, 1 / 3))
     assert taken == {(0, 1): 3, (1, -1): 3}
     assert whole_units([0] * 6, [0] * 6, 0.5) == []  # all of it, or nothing
+
+
+@given(st.lists(st.sampled_from([0, 1, 3]), max_size=40), st.floats(0.01, 0.9))
+def test_units_of_one_row_are_taken_alike_with_and_without_lists(label, share):
+    expected = whole_units(label, list(range(len(label))), share)
+    assert single_rows(torch.tensor(label, dtype=torch.long), share).tolist() == expected
 
 
 def test_twins_stay_on_one_side_and_are_told():

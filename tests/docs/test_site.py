@@ -17,10 +17,13 @@ def test_the_site_builds_without_a_dead_link(tmp_path):
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(words, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
-    page = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert {"index.html", "choose.html", "changelog.html", "cite.html", "concepts.html"} <= {page.name for page in pages}
     # Nothing is fetched from elsewhere when a page is opened: scripts, styles and pictures lie beside it.
-    fetched = re.findall(r"""<(?:script|img|link rel="stylesheet")[^>]*(?:src|href)="(https?:[^"]*)""", page)
-    assert not fetched
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert not re.findall(r"""<(?:script|img|link rel="stylesheet")[^>]*(?:src|href)="(https?:[^"]*)""", text), page.name
+    assert "[Unreleased]" in (tmp_path / "site" / "changelog.html").read_text(encoding="utf-8")
 
 
 def test_the_suite_on_the_page_is_a_suite(tmp_path):

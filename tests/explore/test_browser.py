@@ -7,17 +7,21 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 from sklearn.metrics import roc_auc_score
 
 from unskew.data.sources import load
 from unskew.data.tags import tags_path
+from unskew.explore.tags import Tags
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync"]  # fmt: skip
+AXE = Path(os.environ.get("UNSKEW_AXE", Path(__file__).parents[2] / ".pages-test/node_modules/axe-core/axe.min.js"))
 LONG = 240_000  # milliseconds: two cores may be busy
 
 
@@ -64,6 +68,15 @@ def opened(browser, address, width, noted):
     return page
 
 
+def serious(page):
+    """What axe-core finds wrong with the page as it is; nothing where it is not installed (make pages-test installs it)."""
+    if not AXE.is_file():
+        return []
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run().then(r => r.violations.map(v => [v.impact, v.id, v.nodes.slice(0, 3).map(n => n.html)]))")
+    return [v for v in found if v[0] in ("serious", "critical")]
+
+
 def rows_shown(page):
     return int(page.inner_text("#count").partition(" ")[0].replace(",", ""))
 
@@ -87,6 +100,7 @@ def test_filter_brush_tag_and_spread_in_a_browser(photos, browser):
         page.mouse.up()
         page.wait_for_selector(".chip")
         assert 0 < rows_shown(page) < len(data)
+        assert serious(page) == []
         page.click(".chip")
         page.wait_for_selector(".chip", state="detached")
         _tag(page, truth)
@@ -99,6 +113,12 @@ def test_filter_brush_tag_and_spread_in_a_browser(photos, browser):
         for tab in ("rows", "filters", "map", "tags"):
             other.click(f"#tabs [data-to={tab}]")
             assert other.evaluate("document.documentElement.scrollWidth") == 390
+            assert serious(other) == []
+        assert serious(page) == []
+        for width in (1280, 1920):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+        page.set_viewport_size({"width": 1280, "height": 800})
         if os.environ.get("UNSKEW_SCREENSHOTS"):
             page.evaluate("document.getElementById('grid').scrollTop = 0")
             page.screenshot(path=os.path.join(os.environ["UNSKEW_SCREENSHOTS"], "explore.png"))
@@ -114,6 +134,66 @@ def test_filter_brush_tag_and_spread_in_a_browser(photos, browser):
     tagged = load(str(root), bias="watermark")
     index = audited_rows(tagged)
     assert shown == dataset_leakage(tagged.y[index], tagged.bias[index, 0]).value
+
+
+def test_two_browsers_that_mark_at_the_same_moment_lose_nothing(photos, browser):
+    root, _ = photos
+    noted = []
+    with served(root, "--write") as said:
+        pages = [opened(browser, said["address"], 1280, noted) for _ in range(2)]
+        for turn in range(3):
+            for k, page in enumerate(pages):
+                page.click(f"#row-{2 * turn + k}")
+                page.fill("#tag-name", "mark")
+            for page in pages:  # neither waits for the other's answer
+                page.evaluate("document.getElementById('has').click()")
+            for page in pages:
+                page.wait_for_function("() => document.querySelector('.chosen').textContent.startsWith('Click')")
+        hand = pl.read_parquet(tags_path(str(root)))["mark by hand"]
+    assert hand.is_not_null().arg_true().to_list() == list(range(6))
+    assert not noted
+
+
+def test_hostile_names_are_shown_as_text(tmp_path, own_cache, browser):
+    name, noted = "<img src=x onerror=document.title=1>", []
+    for k in range(6):
+        for c in (name, "b"):
+            (tmp_path / "set" / c).mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (16, 16), (k * 20, 0, 0)).save(tmp_path / "set" / c / f"<b>{k}.png")
+    with served(tmp_path / "set", "--write") as said:
+        page = opened(browser, said["address"], 1280, noted)
+        page.click(".facet .value >> nth=0")
+        page.wait_for_selector(".chip")
+        page.dblclick(".cell >> nth=0")
+        page.wait_for_selector("dialog[open]")
+        shown = page.evaluate("document.body.textContent")
+        assert name in shown
+        assert "<b>0.png" in shown
+        assert page.evaluate("document.querySelectorAll('[onerror], dialog b, .cell b').length") == 0
+        assert page.title() != "1"
+        assert serious(page) == []
+    assert not noted
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_marks_of_every_kind_can_be_read(photos, browser, scheme):
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: make pages-test")
+    root, _ = photos
+    noted = []
+    tags = Tags(tags_path(str(root)), load(str(root)), write=True)
+    tags.mark("mark", [0, 1], True)
+    tags.mark("mark", [2, 3], False)
+    tags.drop([4], True)
+    tags.relabel([5], "temple")
+    with served(root, "--write") as said:
+        page = opened(browser, said["address"], 1280, noted)
+        page.emulate_media(color_scheme=scheme)
+        page.click("#row-6")
+        for kind in (".tag.yes", ".tag.no", ".tag.drop", ".tag.new", ".cell.selected"):
+            page.wait_for_selector(kind)
+        assert serious(page) == []
+    assert not noted
 
 
 def _tag(page, truth):

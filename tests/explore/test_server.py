@@ -1,8 +1,11 @@
 """The command: an address on this machine, and one line for everything that can be wrong."""
 
+import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -56,3 +59,27 @@ def test_places_that_cannot_be_explored_are_one_line(unskew, tmp_path):
     assert "end in .parquet" in unskew("explore", "toy", "--tags", "x.csv", expect=2).stderr
     assert "nothing is trained" in unskew("explore", "toy", "train.steps=3", expect=2).stderr
     assert "--most" in unskew("explore", "toy", "--most", "-1", expect=2).stderr
+
+
+def test_an_interrupt_while_the_server_starts_is_a_clean_end(photos):
+    root, _ = photos
+    code = (
+        "import asyncio, signal\nfrom unskew.explore.server import explore\n"
+        "begin = asyncio.Runner.__init__\n"
+        "def interrupted(*args, **kwargs): signal.raise_signal(signal.SIGINT); begin(*args, **kwargs)\n"
+        f"asyncio.Runner.__init__ = interrupted\nexplore({str(root)!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.2])
+def test_an_interrupt_while_features_are_computed_is_a_clean_end(photos, wait):
+    root, _ = photos
+    words = [sys.executable, "-m", "unskew", "explore", str(root)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+    assert process.stdout.readline().startswith("http://127.0.0.1:")
+    time.sleep(wait)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert (process.returncode, said) == (0, "")

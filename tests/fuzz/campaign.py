@@ -11,7 +11,7 @@ from hypothesis import seed as seeded
 
 from tests.fuzz import templates
 from tests.fuzz.harness import UNBUILT, Ended, run
-from tests.fuzz.kinds import KINDS
+from tests.fuzz.records import KINDS  # those of kinds.py and its own
 
 Found = dict[str, list[tuple[dict[str, Any], Ended]]]
 BATCH = 20  # cases drawn at a time
@@ -77,8 +77,10 @@ def warm() -> None:
 
     import unskew.cli
     import unskew.verbs.audit
+    import unskew.verbs.auto
     import unskew.verbs.dependency
     import unskew.verbs.evaluate
+    import unskew.verbs.export
     import unskew.verbs.repair
     import unskew.verbs.report
     import unskew.verbs.train  # noqa: F401

@@ -32,6 +32,8 @@ VERBS = {
     "data": ("data", "planted:rows=60", "--out", "disk/out"),
     "bench": ("bench", "toy.toml", "--only", "erm", "--seeds", "1", "--out", "disk/out"),
     "new": ("new", "method", "own.mine"),
+    "export": ("export", "disk/run", "--as", "safetensors", "--out", "disk/net"),
+    "auto": (*templates.AUTO, "--budget", "60s", "--out", "disk/out"),
 }
 FILLS = (
     "train",

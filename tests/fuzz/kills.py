@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from tests.fuzz import templates
 from tests.fuzz.campaign import warm
 from tests.fuzz.disks import DEPENDENCY, _suite
 from tests.fuzz.harness import _child
+from tests.support.planted import planted_vectors
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 TOY = ("train", "toy:rows=300", "--model", "mlp", "train.batch=32", "train.steps=200", "train.checkpoint=5 steps", "--out", "out")
@@ -48,10 +50,13 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "repair balance": ("repair", DIGITS, "--with", "balance", "--as", "csv", "--force", "--out", "w.csv"),
     **{f"train {name}": (*TOY, "--method", name) for name in METHODS},
     "dependency": (*DEPENDENCY, "--out", "out"),
+    "auto": ("auto", "rows.npz", "train.steps=20", "--budget", "10min", "--workers", "1", "--out", "out"),
+    "export": ("export", "run", "--as", "safetensors", "--out", "net"),
     "bench": ("bench", "toy.toml", "--only", "erm", "--seeds", "1", "--workers", "1", "--out", "out"),
 }
 UNEQUAL = {
     "seconds",
+    "training",
     "resumed",
     "versions",
     "commit",
@@ -115,9 +120,9 @@ def _table(path: Path) -> bytes:
     return repr([c.to_pylist() for c in pyarrow.parquet.read_table(path).columns]).encode()
 
 
-def one(name: str, kills: int, chance: random.Random, cache: Path, deadline: float) -> dict[str, Any]:
+def one(name: str, kills: int, chance: random.Random, made: Path, deadline: float) -> dict[str, Any]:
     """Run a command without interruption, then interrupted up to `kills` times, and compare."""
-    words = COMMANDS[name]
+    words, cache = COMMANDS[name], made / "cache"
     with (
         tempfile.TemporaryDirectory(prefix="unskew-kill-") as straight,
         tempfile.TemporaryDirectory(prefix="unskew-kill-") as killed,
@@ -125,6 +130,10 @@ def one(name: str, kills: int, chance: random.Random, cache: Path, deadline: flo
         for home in (straight, killed):
             (Path(home) / "work").mkdir()
             _suite(Path(home) / "work")
+            if name == "auto":
+                planted_vectors(Path(home) / "work" / "rows.npz")
+            if name == "export":
+                shutil.copytree(made / "run", Path(home) / "work" / "run")
         started = time.monotonic()
         status = finished(start(words, Path(straight), cache), 600)
         takes = time.monotonic() - started
@@ -173,13 +182,14 @@ def main() -> None:
     chance, deadline = random.Random(given.seed), time.monotonic() + 60 * given.minutes
     lines = ["command,seconds,SIGKILL,SIGTERM,SIGINT,equal_to_the_bit,files_compared"]
     total, fine = 0, True
-    with tempfile.TemporaryDirectory(prefix="unskew-kill-cache-") as cache:
+    with tempfile.TemporaryDirectory(prefix="unskew-kill-made-") as home:
+        made = templates.make(Path(home), sets=False)
         for name in names:
             if time.monotonic() > deadline:
                 print(f"no time for {name}")
                 continue
             try:
-                found = one(name, -(-given.kills // len(names)), chance, Path(cache), deadline)
+                found = one(name, -(-given.kills // len(names)), chance, made, deadline)
             except AssertionError as error:
                 print(error, flush=True)
                 fine = False

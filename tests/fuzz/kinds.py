@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.fuzz import templates
-from tests.fuzz.damage import HOSTILE_TEXT, byte_damage, hostile_values, hurt_bytes, hurt_json, hurt_value, json_damage
+from tests.fuzz.damage import HOSTILE_TEXT, byte_damage, hostile_values, hurt_bytes, hurt_json, json_damage
 
 Plan = dict[str, Any]
 Build = Callable[[Plan, Path, Path], list[str]]  # plan, folder of the case, templates -> words
@@ -39,10 +39,12 @@ def verb_of(plan: Plan, source: str, *more: str) -> list[str]:
         return ["train", source, *TRAIN, *more, "--out", "out"]
     if plan.get("verb") == "repair":
         return ["repair", source, "--with", "inverse_frequency", *more, "--out", "w.csv", "--as", "csv"]
+    if plan.get("verb") == "auto":
+        return ["auto", source, *more, "train.steps=1", "--budget", "60s", "--workers", "1", "--out", "out"]
     return ["audit", source, *more, "--no-trial", "--out", "out"]
 
 
-verbs = st.sampled_from(["train"] * 8 + ["audit", "repair"])  # pages take most of the time, and none of the input
+verbs = st.sampled_from(["train"] * 8 + ["audit", "repair", "auto"])  # pages take most of the time, and none of the input
 
 
 def picture_file(path: Path, seed: int, side: int = 8) -> None:
@@ -437,123 +439,6 @@ def suite(plan: Plan, root: Path, made: Path) -> list[str]:
     return ["train", "--recipe", "s.toml" if plan["recipe"] else "s.toml/toy/erm@smoke", "--out", "out"]
 
 
-@kind(
-    file=st.sampled_from(["config.json", "done.json", "model.safetensors", "log.jsonl", "predictions/test.parquet", "metrics-test.json"]),
-    how=st.sampled_from(["json", "json", "bytes", "missing", "empty", "list"]), edits=json_damage, damage=byte_damage,
-    verb=st.sampled_from(["evaluate", "evaluate", "evaluate", "start", "start", "report", "layer"]),
-)  # fmt: skip
-def run_folder(plan: Plan, root: Path, made: Path) -> list[str]:
-    """A run whose files are missing, cut, damaged, contradictory or of something else; a helper lies beside it."""
-    shutil.copytree(made / "run", root / "run")
-    for name in ("helper.py", "helper_pkg/__init__.py", "helper_pkg/mine.py"):
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_text("raise SystemExit(77)\n")
-    path = root / "run" / plan["file"]
-    _hurt(path, plan)
-    if plan["verb"] == "report":
-        return ["report", "run", "--out", "page.html"]
-    if plan["verb"] == "layer":
-        return ["audit", "toy:rows=60", "--representation", "layer:run=run", "--no-trial", "--out", "out"]
-    if plan["verb"] == "start":
-        return ["train", "toy:rows=60", *TRAIN, "train.start=run", "--out", "out"]
-    return ["evaluate", "run"]
-
-
-def _hurt(path: Path, plan: Plan) -> None:
-    if plan["how"] == "missing":
-        path.unlink()
-    elif plan["how"] in ("empty", "list"):
-        path.write_bytes(b"" if plan["how"] == "empty" else b"[1, 2]")
-    elif plan["how"] == "json" and path.suffix == ".json":
-        hurt_json(path, plan["edits"])
-    else:
-        hurt_bytes(path, plan["damage"])
-
-
-@kind(
-    edits=json_damage, damage=byte_damage, how=st.sampled_from(["facts", "facts", "tensors", "bytes", "missing", "step"]),
-    file=st.sampled_from(["state.safetensors", "state.safetensors", "best.safetensors", "config.json"]),
-    step=st.sampled_from([10**9, -1, 6, 0, 5, "x"]),
-)  # fmt: skip
-def state(plan: Plan, root: Path, made: Path) -> list[str]:
-    """A training that was interrupted, whose saved state is damaged or claims what cannot be."""
-    shutil.copytree(made / "state", root / "out")
-    path = root / "out" / plan["file"]
-    if plan["how"] in ("facts", "tensors", "step") and path.suffix == ".safetensors":
-        from safetensors import safe_open
-        from safetensors.numpy import save_file
-
-        with safe_open(path, framework="np") as opened:
-            facts = json.loads(opened.metadata()["unskew"])
-            tensors = {k: opened.get_tensor(k) for k in opened.keys()}  # noqa: SIM118
-        if plan["how"] == "step":
-            facts["step"] = plan["step"]
-        elif plan["how"] == "facts":
-            facts = hurt_value(facts, plan["edits"])
-        else:
-            name = sorted(tensors)[int(plan["edits"][0]["at"] * (len(tensors) - 1))]
-            tensors[name] = (
-                tensors[name].reshape(-1)[:1] if plan["edits"][0]["op"] == "replace" else tensors.pop(name).reshape(-1)
-            )
-        save_file(tensors, path, metadata={"unskew": json.dumps(facts)})
-    else:
-        _hurt(path, {**plan, "how": "missing" if plan["how"] == "missing" else "bytes"})
-    return [*templates.STATE, "--out", "out"]
-
-
-@kind(
-    edits=json_damage, damage=byte_damage, how=st.sampled_from(["bytes", "metadata", "values", "index", "column", "none"]),
-    value=hostile_values, use=st.sampled_from(["weights", "keep", "again", "report"]),
-)  # fmt: skip
-def weights(plan: Plan, root: Path, made: Path) -> list[str]:
-    """A table of weights with damaged bytes, metadata, ids or values, for train, data.keep, repair and report."""
-    import polars as pl
-
-    for ending in ("parquet", "json", "html"):
-        shutil.copy(made / f"w.{ending}", root / f"w.{ending}")
-    path = root / "w.parquet"
-    if plan["how"] == "bytes":
-        hurt_bytes(path if plan["use"] != "report" else root / "w.json", plan["damage"])
-    elif plan["how"] != "none":
-        frame, facts = pl.read_parquet(path), json.loads(pl.read_parquet_metadata(path)["unskew"])
-        if plan["how"] == "metadata":
-            facts = hurt_value(facts, plan["edits"])
-        elif plan["how"] == "column":
-            frame = frame.drop("weight" if plan["damage"][0]["at"] < 0.5 else "index")
-        else:
-            name = "weight" if plan["how"] == "values" else "index"
-            hostile = [plan["value"] if not isinstance(plan["value"], (list, dict)) else None] * len(frame)
-            frame = frame.with_columns(
-                pl.Series(name, [str(v) if isinstance(v, int) and abs(v) > 2**62 else v for v in hostile], strict=False)
-            )
-        frame.write_parquet(path, metadata={"unskew": json.dumps(facts)})
-        if plan["use"] == "report":
-            hurt_json(root / "w.json", plan["edits"])
-    source = "planted:rows=60,bias=0.5"
-    if plan["use"] == "report":
-        shutil.copytree(made / "run", root / "run")
-        return ["report", "run", "--repair", "w.parquet", "--out", "page.html"]
-    if plan["use"] == "again":
-        return [*templates.REPAIR, "--out", "w.parquet"]
-    given = ["--weights", "w.parquet"] if plan["use"] == "weights" else ["data.keep=w.parquet"]
-    return ["train", source, *TRAIN, *given, "--out", "out"]
-
-
-@kind(
-    file=st.sampled_from(["audit.json", "audit.json", "scores.parquet"]),
-    how=st.sampled_from(["json", "json", "bytes", "missing", "empty", "list"]),
-    edits=json_damage, damage=byte_damage, use=st.sampled_from(["again", "report"]),
-)  # fmt: skip
-def audit_folder(plan: Plan, root: Path, made: Path) -> list[str]:
-    """An audit whose files are damaged, missing or of something else, read by audit and by report."""
-    shutil.copytree(made / "audit", root / "out")
-    _hurt(root / "out" / plan["file"], plan)
-    if plan["use"] == "again":
-        return [*templates.AUDIT, "--out", "out"]
-    shutil.copytree(made / "run", root / "run")
-    return ["report", "run", "--audit", "out", "--out", "page.html"]
-
-
 OUTS = (
     "/dev/null",
     "/dev/full",
@@ -578,7 +463,8 @@ COMMANDS = {
     "dependency": (
         "dependency", "planted:rows=60", "--phi", "input", "--model", "mlp", "train.steps=1", "repair.epochs=1", "--rates", "0.9",
     ),
-    "report": ("report", "run"), "bench": ("bench", "toy", "--executor", "nothing"), "evaluate": ("evaluate",),
+    "report": ("report", "run"), "export": ("export", "run", "--as", "safetensors"), "auto": (*templates.AUTO, "--budget", "60s"),
+    "bench": ("bench", "toy", "--executor", "nothing"), "evaluate": ("evaluate",),
 }  # fmt: skip
 
 
@@ -601,7 +487,7 @@ def places(plan: Plan, root: Path, made: Path) -> list[str]:
 @kind(given=st.lists(st.one_of(words, st.sampled_from([
     "train", "audit", "toy", "--out", "--seed", "--json", "--method", "--trust", "--bias", "explain", "list", "data", "new", "method",
     "repair", "evaluate", "report", "--split", "--as", "bench", "--seeds", "999999999999", "1..9999999999", "smoke", "pgd-table1",
-    "--help", "--device", "cuda:99",
+    "--help", "--device", "cuda:99", "auto", "--budget", "export", "onnx",
 ])), min_size=1, max_size=6))  # fmt: skip
 def command_line(plan: Plan, root: Path, made: Path) -> list[str]:
     """Words in any order."""
@@ -609,6 +495,3 @@ def command_line(plan: Plan, root: Path, made: Path) -> list[str]:
     if given[:1] in (["bench"], ["demo"]) and "--seeds" not in given:  # a bench or a demo takes minutes
         given = ["explain", *given[1:]]
     return given
-
-
-cases = st.one_of(*(plan.map(lambda drawn, name=name: (name, drawn)) for name, (plan, _) in KINDS.items()))

@@ -1,4 +1,4 @@
-"""What the fuzzer damages: a finished run, one that was interrupted, an audit, a repair and a saved Hugging Face data set, made once."""
+"""What the fuzzer damages, made once: a run, one that was interrupted, an audit, a repair, an `auto`, saved Hugging Face data sets."""
 
 import io
 import os
@@ -19,6 +19,7 @@ STATE = (
 AUDIT = ("audit", "planted:rows=60,bias=0.5", "--representation", "input", "--no-trial")
 REPAIR = ("repair", "planted:rows=60,bias=0.5", "--with", "repair", "phi=input", "epochs=2", "--force")
 TRAIN = ("train", "toy:rows=60", *SHORT, "train.steps=2")
+AUTO = ("auto", "planted:rows=60,bias=0.5", "train.steps=2", "--workers", "1")
 
 
 def make(home: Path, sets: bool = True) -> Path:
@@ -29,6 +30,7 @@ def make(home: Path, sets: bool = True) -> Path:
     forked(home, lambda: interrupted(*STATE, "--out", "state"), expect=130)
     forked(home, lambda: unskew(*AUDIT, "--out", "audit"))
     forked(home, lambda: unskew(*REPAIR, "--out", "w.parquet"))
+    forked(home, lambda: unskew(*AUTO, "--budget", "60s", "--out", "auto"))
     if sets:
         forked(home, save_sets)
     return home

@@ -31,7 +31,7 @@ def found(tmp_path_factory):
 def test_one_line_and_nothing_left_for_every_verb(found, kind):
     words = {"full": "the disk is full", "read-only": "Read-only file system; choose another place"}[kind]
     cases = {name: ended for name, ended in found.items() if name.startswith(f"{kind}: ")}
-    assert len(cases) == 10
+    assert len(cases) == 12
     for name, ended in cases.items():
         assert (ended["status"], ended["lines"], ended["left"]) == (2, 1, []), (name, ended)
         assert words in ended["said"][0], name

@@ -96,3 +96,11 @@ def test_by_bias_value_equals_the_same_on_the_rows_of_the_value():
 def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(UserError, match="same shape"):
         label_sets(torch.zeros(3, 2), torch.zeros(3))
+
+
+def test_draws_in_blocks_are_the_same_draws(monkeypatch):
+    g = torch.Generator().manual_seed(1)
+    logits, y = torch.randn(300, 3, generator=g), (torch.rand(300, 3, generator=g) < 0.3).float()
+    whole = label_sets(logits, y, seed=3)
+    monkeypatch.setattr("unskew.measure.label_sets.HELD", 300 * 7)  # 401 rows of counts, seven at a time
+    assert label_sets(logits, y, seed=3) == whole

@@ -25,7 +25,7 @@ def audit(findings, classes):
     return Audit(
         verdict=f"Look at {EVIL} first", rows=100, findings=listed, columns=[], seed=0, command="", data=about, identity={},
         left_out=LeftOut(classes=[], representations={}, unreadable=0), gallery=Gallery(name="look0", reason="none"),
-        next=[Step(why="to see", command="unskew repair s")], scores=Table(pl.DataFrame({"index": [0]})), page=Path("audit.html"),
+        next=[Step(why="to see", command="unskew repair s")], table=Table(pl.DataFrame({"index": [0]})), page=Path("audit.html"),
     )  # fmt: skip
 
 

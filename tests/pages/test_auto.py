@@ -84,9 +84,11 @@ def test_a_closed_gate_says_that_nothing_was_tried():
         recommended="erm", cut=[], missing_labels="", verdict="Plain training (erm) is recommended: nothing.",
     )  # fmt: skip
     page = render_auto(closed)
-    assert "So nothing was tried" in page
+    assert "So no remedy was tried" in page
     assert "What was tried" not in page
     assert first_of(closed).tone == "good"
+    assert [n.value for n in first_of(closed).numbers] == ["70.0 %", "92.5 %", "12 min"]  # test, validation, time
+    assert [(r["rows"], round(r["accuracy"], 3)) for r in first_of(closed).chart.rows] == [("validation", 0.925), ("test", 0.7)]
     assert "nothing was cut" in auto_text(closed)
     assert first_of(dataclasses.replace(RESULT, recommended="erm")).tone == "doubt"
 

@@ -1,9 +1,11 @@
 """The report of a bench: means, spreads, costs and differences to the published numbers, by hand."""
 
+import polars as pl
 import pytest
 
 from tests.support.suites import GOOD, TABLE
-from unskew.pages.bench import latex, summary
+from unskew.pages.bench import SCHEMA, _blocks, latex, render, summary
+from unskew.pages.bench_first import first_of
 from unskew.suites.plan import plan
 from unskew.suites.reader import read
 
@@ -48,3 +50,52 @@ def test_a_data_set_may_have_columns_of_its_own(suite):
         asked, tasks, {tasks[0].id: {"seconds": 1.0, "figures": {"class_balanced": 0.7}}}, asked.published()
     ).to_dicts()
     assert (row["figure"], row["mean"], row["published_mean"]) == ("class_balanced", pytest.approx(70), 60)
+
+
+def rows(**figures):
+    """A table of two methods on one data set: figure to (erm, other)."""
+    return [
+        {"data": "d", "at": "0.99", "method": name, "figure": figure, "runs": 2, "mean": pair[k], "spread": None, "published_mean": None,
+         "published_spread": None, "difference": None, "cost": (1.0, 1.5)[k]}
+        for k, name in enumerate(("erm", "other"))
+        for figure, pair in figures.items()
+    ]  # fmt: skip
+
+
+def first(table, **more):
+    about = {
+        "table": table,
+        "done": 4,
+        "runs": 4,
+        "commands": ["unskew bench s --out b"],
+        "seconds": 90.0,
+        "scale": "small",
+        **more,
+    }
+    return first_of(about, _blocks(pl.DataFrame(table, schema=SCHEMA)), [], "erm")
+
+
+def test_methods_are_ranked_where_a_shortcut_does_not_help():
+    shown = first(rows(aligned=(100.0, 95.0), conflicting=(52.0, 94.0)))
+    assert shown.sentence == "other is best on d 0.99: conflicting 94.0; erm has 52.0."
+    assert [n.value for n in shown.numbers] == ["94.0", "1.50", "4 of 4"]
+    assert shown.gained == ["d 0.99: other conflicting 52.0 to 94.0"]
+    assert shown.lost == ["d 0.99: other aligned 100.0 to 95.0", "d 0.99: other costs 1.5 times the training of erm"]
+    assert shown.tone == "info"  # nothing published to compare with
+    assert "ring" not in shown.chart.title
+    assert first(rows(plain=(60.0, 50.0))).sentence == "erm is best on d 0.99: plain 60.0."
+
+
+def test_of_leakage_less_is_better():
+    shown = first(rows(**{"leakage.model": (70.0, 60.0)}))
+    assert shown.sentence == "other is best on d 0.99: leakage model 60.0; erm has 70.0."
+    assert shown.gained == ["d 0.99: other leakage model 70.0 to 60.0"]
+
+
+def test_a_column_of_published_numbers_needs_a_number():
+    about = {"suite": "s", "title": "t", "scale": "small", "commands": [], "runs": 4, "done": 4, "machine": [], "commits": [],
+             "versions": {}, "seconds": 1.0, "resumed": [], "notes": [], "unskew": "0"}  # fmt: skip
+    table = rows(plain=(60.0, 50.0))
+    assert "<th>difference</th>" not in render(about | {"table": table}, pl.DataFrame(table, schema=SCHEMA), [], "erm")
+    table[0] |= {"published_mean": 61.0, "difference": -1.0}
+    assert "<th>difference</th>" in render(about | {"table": table}, pl.DataFrame(table, schema=SCHEMA), [], "erm")

@@ -72,6 +72,7 @@ def repaired(**more):
         "kept": 90,
         "rows": 100,
         "next": "unskew train x",
+        "data": {"source": "my photos"},
     }
     return {**base, "representations": [reading], "groups": groups, **more}
 
@@ -102,3 +103,14 @@ def test_the_tone_of_a_repair(more, tone):
     first = first_of_repair(repaired(**more), [], NOTHING)
     assert first.tone == tone
     assert bool(first.todo) is ("harms" not in more)
+
+
+def test_a_repair_that_changes_nothing_gains_nothing_and_is_not_recommended():
+    same = {"name": "color:kind=max", "phrase": "the brightest colour", "before": {"bias": 0.9972}, "after": {"bias": 0.9970}}
+    shares = {"classes": ["a"], "before": [1.0], "after": [1.0]}
+    first = first_of_repair(
+        repaired(change="hardly less", representations=[same], groups=shares, kept=100, effective=100.0), [], NOTHING
+    )
+    assert (list(first.gained), list(first.lost)) == ([], [])
+    assert first.numbers[0].label == "of the label can be read from the brightest colour"
+    assert [step.command for step in first.todo] == ["", "unskew audit 'my photos' --out audit"]

@@ -4,6 +4,7 @@ Skipped where playwright or Chromium is missing; `make pages-test` installs both
 """
 
 import base64
+import dataclasses
 import json
 import os
 import shutil
@@ -14,14 +15,17 @@ import polars as pl
 import pytest
 
 import unskew as package
+from unskew.pages.auto import render_auto
 from unskew.pages.bench import SCHEMA, render
+from unskew.records import Auto, Estimate, Finalist, Trained, Tried
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 EVIL = "<script>document.title='pwned'</script>"
 WORSE = '"><img src=x onerror="document.title=\'pwned\'">'
 WIDTHS = (390, 1280, 1920)
-KINDS = ("audit", "repair", "report", "single", "predictions", "bench")
+KINDS = ("audit", "repair", "report", "single", "predictions", "bench", "auto", "untried")
+DRAWN = ("bench", "auto", "untried")  # kinds whose first screen has a chart, no pictures
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
@@ -62,7 +66,43 @@ def pages(tmp_path_factory):
     found["predictions"] = home / "m-evaluation" / "evaluation.html"
     found["bench"] = home / "bench.html"
     found["bench"].write_text(bench_page(), encoding="utf-8")
+    for kind, result in {"auto": tried_by_auto(), "untried": not_tried_by_auto()}.items():
+        found[kind] = home / f"{kind}.html"
+        found[kind].write_text(render_auto(dataclasses.replace(result, page=found[kind])), encoding="utf-8")
     return found
+
+
+def finalist(name, score):
+    test = {key: Estimate(score + 0.1, score, score + 0.2, 100) for key in ("class_balanced", "worst_group")}
+    return Finalist(
+        name=name, run=Path("models") / name, seconds=30.0, rows=300, score=score, balanced=score, class_balanced=score, known=None,
+        test=test,
+    )  # fmt: skip
+
+
+def tried_by_auto():
+    """Candidates of which one won and one has a hostile setting."""
+    rungs = [Trained(share=0.25, score=0.5, balanced=0.6, known=None, seconds=60.0, training=30.0, steps=10)]
+    return Auto(
+        verdict="pgd is recommended. On 300 rows it is better.", recommended="pgd", run=Path("models/pgd"),
+        gate={"open": True, "reason": EVIL}, rule="val-pseudo-groups", gain=(0.2, 0.04), missing_labels="",
+        cut=[f"not tried: {WORSE}"], budget=1800.0, seconds=700.0,
+        tried=[
+            Tried(name="erm", settings={}, fate="dropped", reason="low", rungs=rungs),
+            Tried(name="pgd", settings={"phi": WORSE}, fate="winner", reason="best", rungs=rungs),
+            Tried(name="jtt", settings={}, fate="refused", reason=EVIL),
+        ],
+        finalists=[finalist("erm", 0.3), finalist("pgd", 0.6)], rows={"trained": 900, "choice": 300, "val": 300}, source=EVIL, seed=0,
+        command=f"unskew auto {WORSE}", identity={}, page=Path("auto.html"), audit=Path("audit.html"),
+    )  # fmt: skip
+
+
+def not_tried_by_auto():
+    result = tried_by_auto()
+    closed = {"open": False, "reason": f"no simple model lives on a shortcut here. {EVIL}"}
+    return dataclasses.replace(
+        result, gate=closed, tried=[], gain=None, recommended="erm", verdict=f"Plain training is recommended: {closed['reason']}."
+    )
 
 
 def bench_page():
@@ -155,7 +195,7 @@ def test_the_first_screen_says_what_it_means_without_colour(look, kind):
     assert words[tone] in tab.locator(".badge").inner_text()
     assert tab.locator(".first .mark").inner_text().strip() in "✕!✓i"
     assert tab.locator(".numbers dd").count() == 3
-    shown = tab.locator(".first .side .card").count() if kind != "bench" else tab.locator(".first .chart svg").count()
+    shown = tab.locator(".first .side .card").count() if kind not in DRAWN else tab.locator(".first .chart svg").count()
     assert shown > 0
 
 

@@ -81,6 +81,14 @@ def test_what_is_not_above_chance_is_clean_and_hardly_above_it_a_trace(told):
     assert kind_of(dataclasses.replace(told, low=-0.1), one, False, None) == "clean"
 
 
+def test_what_cannot_be_content_is_a_shortcut_only_if_surely_worth_naming(told):
+    few = dataclasses.replace(told, bias=0.05, low=0.002, high=0.1)
+    assert few.above_chance
+    assert kind_of(few, spec("dimensions"), False, None) == "trace"  # it cannot be asked about: it is no content
+    assert kind_of(few, spec("tone"), False, None) == "question"
+    assert kind_of(dataclasses.replace(few, low=0.03), spec("dimensions"), False, None) == "shortcut"
+
+
 def test_order_is_by_kind_and_the_simplest_first():
     given = [
         finding("a", "clean", 0.9),
@@ -116,7 +124,7 @@ def test_words():
     lone = finding("colour", "shortcut", 0.9, contradicting=0)
     assert "No row lacks it" in verdict([lone], 50)
     asked = [finding(n, "question", 0.5, contradicting=40) for n in "abc"]
-    assert verdict(asked, 50).startswith("Shortcut or signal? The a")
+    assert verdict(asked, 50).startswith("Shortcut or signal? The class shows in the a: ")
     assert verdict(asked, 50).endswith("2 more questions below.")
     assert len(questions(asked)) == 2
     assert "--expect c" in questions(asked)[1]

@@ -20,7 +20,7 @@ def audit(findings, trial):
     return Audit(
         verdict="", rows=100, findings=findings, columns=[], left_out=LeftOut(classes=[], representations={}, unreadable=0),
         gallery=Gallery(name=""), next=[], seed=0, command="", data={"classes": ["a", "b", "c"]}, identity={},
-        scores=Table(pl.DataFrame({"index": [0]}), {}), page=Path("audit.html"), trial=trial,
+        table=Table(pl.DataFrame({"index": [0]}), {}), page=Path("audit.html"), trial=trial,
     )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 from scipy.fft import dctn
 
-from unskew.data.native import Picture, header_of
-from unskew.representations.encoder import FORMATS, Config, blocks, look, of_header
+from unskew.data.native import Header, Picture, header_of
+from unskew.representations.encoder import FORMATS, Config, blocks, look, of_header, rises
 
 
 def photo():
@@ -50,3 +50,36 @@ def test_an_earlier_save_leaves_blocks():
     one, two = (look(p, Config("blocks")) for p in (once, twice))
     assert two[0] > one[0] + 0.05  # steps between blocks
     assert two[16 + 2] > one[16 + 2]  # more coefficients near 0 on the grid than beside it
+
+
+def natural(rng, side=96):
+    """A picture whose detail falls with frequency, as that of photographs does."""
+    waves = np.fft.rfft2(rng.standard_normal((side, side)))
+    far = np.hypot(np.fft.fftfreq(side)[:, None], np.fft.rfftfreq(side)[None]) + 1 / side
+    shown = np.fft.irfft2(waves / far**1.2)
+    return Image.fromarray(np.clip(128 + 40 * shown / shown.std(), 0, 255).astype(np.uint8)).convert("RGB")
+
+
+@pytest.mark.parametrize("last", [75, 85, 92])
+def test_an_earlier_coarser_save_leaves_gaps_and_a_single_one_does_not(last):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        once = natural(rng)
+        before = Image.fromarray(saved(once, quality=last - 22).pixels)
+        assert not look(saved(once, quality=last), Config("twice")).any()
+        assert look(saved(before, quality=last), Config("twice"))[2:].all()
+
+
+def test_gaps_of_a_jpeg_are_seen_in_a_png_and_not_in_a_drawing():
+    rng = np.random.default_rng(1)
+    image = saved(natural(rng), quality=60)
+    assert look(Picture(image.pixels, Header(kind="PNG")), Config("twice"))[2:].all()
+    drawing = np.where(rng.random((12, 12)) < 0.5, 0, 255).astype(np.uint8).repeat(8, 0).repeat(8, 1)
+    drawing = np.roll(drawing, 3, (0, 1))[..., None].repeat(3, 2)
+    assert not look(Picture(drawing, Header(kind="PNG")), Config("twice")).any()
+
+
+def test_rises_by_hand():
+    counts = np.array([10, 4, 20, 0])
+    # Only from 4 to 20: 16 - 2 * sqrt(25) = 6, of 34 counts.
+    assert abs(float(rises(counts)) - 6 / 34) < 1e-12

@@ -14,10 +14,7 @@ from unskew.stats.readers import held_out_opinion
 @pytest.fixture
 def small(monkeypatch):
     """Chunks of 100 rows, readers fitted on 2,000."""
-    for module in (matrix, streamed):
-        monkeypatch.setattr(
-            module, "slices", lambda rows, size=100: (slice(k, min(k + size, rows)) for k in range(0, rows, size))
-        )
+    monkeypatch.setattr(matrix, "CHUNK", 100)
     monkeypatch.setattr(streamed, "FITTED", 2000)
 
 
@@ -56,6 +53,16 @@ def test_the_bias_of_many_rows_is_that_of_all_of_them(small, tmp_path, monkeypat
     assert float(torch.corrcoef(torch.stack([many.gain, whole.gain]))[0, 1]) > 0.99
     assert many.entropy == pytest.approx(whole.entropy, rel=1e-12)
     assert many.bias * many.entropy == pytest.approx(float(many.gain.mean()), rel=1e-9)  # B is the mean gain over H
+
+
+def test_wide_rows_are_fitted_on_fewer_and_read_in_smaller_chunks(small, tmp_path, monkeypatch):
+    x, y, _ = rows(3000)
+    wide = spilled(x.repeat(1, 25), tmp_path)  # 100 columns
+    assert [part.stop for part in matrix.passes(*wide.shape)][:3] == [64, 128, 192]
+    monkeypatch.setattr(streamed, "NUMBERS", 100_000)
+    found = representation_bias(wide, y, permutations=0, bootstrap=0)
+    assert found.note.endswith("fitted on 1,000 of 3,000 rows, drawn class by class; every row is judged")
+    assert held_out_opinion(wide, y, 3, 1e-2).eq(y).float().mean() > 0.75  # a third by chance
 
 
 def test_rows_of_weight_0_are_not_read(small, tmp_path):

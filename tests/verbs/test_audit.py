@@ -116,7 +116,7 @@ def test_multi_label_rows_can_be_audited(tmp_path):
 def test_command_line(unskew, tmp_path):
     save(tmp_path / "photos", "size")
     done = unskew("audit", "photos", "--out", "o")
-    assert done.stdout.startswith("Shortcut: the picture's size in pixels and its aspect gives the class away")
+    assert done.stdout.startswith("Shortcut: the class shows in the picture's size in pixels and its aspect:")
     assert "page: " in done.stdout
     assert json.loads(unskew("audit", "photos", "--out", "o", "--json").stdout)["representations"][0]["verdict"] == "shortcut"
     shutil.rmtree(tmp_path / "o")
@@ -322,7 +322,7 @@ def test_what_is_expected_is_no_question_and_is_remembered(unskew, tmp_path):
             Image.fromarray(picture).save(tmp_path / "photos" / name / f"{i}.png")
     words = ("audit", "photos", "--representation", "color:kind=mean", "--no-trial")
     asked = unskew(*words, "--out", "o").stdout
-    assert asked.startswith("Shortcut or signal? The mean colour")
+    assert asked.startswith("Shortcut or signal? The class shows in the mean colour")
     assert "--expect color:kind=mean" in asked
     assert "--expect rotation: no such representation" in unskew(*words, "--expect", "rotation", "--out", "o", expect=2).stderr
     answered = json.loads(unskew(*words, "--expect", "mean colour", "--out", "o", "--json").stdout)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 import warnings
 
@@ -110,6 +111,31 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(run, audit, tmp_pa
     with pytest.raises(UserError, match="not an empty folder"):
         export(run, "safetensors", tmp_path / "full")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["full"]
+
+
+def test_the_same_command_finds_its_result_and_another_is_refused(run, audit, tmp_path):
+    written = export(run, "safetensors", tmp_path / "out")
+    before = (tmp_path / "out" / "model.safetensors").stat().st_mtime_ns
+    assert export(run.path, "safetensors", tmp_path / "out") == written
+    assert (tmp_path / "out" / "model.safetensors").stat().st_mtime_ns == before
+    with pytest.raises(UserError, match="form is safetensors there and torchscript here"):
+        export(run, "torchscript", tmp_path / "out")
+    with pytest.raises(UserError, match="holds another export"):
+        export(audit, "spotlight", tmp_path / "out")
+    (tmp_path / "out" / "export.json").write_text("{}")
+    with pytest.raises(UserError, match=r"export\.json"):
+        export(run, "safetensors", tmp_path / "out")
+
+
+@pytest.mark.parametrize("key", ["verdict", "representations", "rows", "command", "columns"])
+def test_an_audit_that_lacks_something_is_refused_and_nothing_is_left(audit, tmp_path, key):
+    shutil.copytree(audit, tmp_path / "audit")
+    found = json.loads((tmp_path / "audit" / "audit.json").read_text())
+    del found[key]
+    (tmp_path / "audit" / "audit.json").write_text(json.dumps(found))
+    with pytest.raises(UserError, match=r"audit\.json is damaged"):
+        export(tmp_path / "audit", "croissant", tmp_path / "out")
+    assert [p.name for p in tmp_path.iterdir()] == ["audit"]
 
 
 def test_data_that_changed_is_refused(audit, tmp_path):

@@ -34,31 +34,53 @@ def cluster(monkeypatch):
     made.shutdown()
 
 
-def test_tables_are_those_of_one_process_and_a_lost_node_changes_nothing(tmp_path, cluster, monkeypatch):
+@pytest.fixture
+def everything(tmp_path, monkeypatch):
+    """The tables of audit, repair and evaluate, computed with a cache of their own: nothing is read from another's."""
     run = package.train(SOURCE, out=tmp_path / "run", settings={"train.steps": 20})
 
-    def everything(out, cache):
-        monkeypatch.setenv("UNSKEW_DATA", str(tmp_path / cache))  # nothing is read from another's cache
+    def tables(name):
+        monkeypatch.setenv("UNSKEW_DATA", str(tmp_path / name / "cache"))
+        out = tmp_path / name
         audit = package.audit(SOURCE, out=out / "audit", trial=False, slices=0)
         repaired = package.repair(SOURCE, "gradients", out=out / "weights.parquet", settings={"run": str(run.path)}, force=True)
         judged = package.evaluate(run, split="train")
-        return audit.scores.frame, repaired.table.frame, judged.predictions.frame
+        return audit.scores, repaired.table.frame, judged.predictions.frame
 
-    local = everything(tmp_path / "local", "first")
+    return tables
+
+
+def same_tables(one, other):
+    assert len(one) == len(other) == 3
+    assert all(len(mine) > 1000 and mine.equals(theirs) for mine, theirs in zip(one, other, strict=True))
+
+
+def test_a_lost_node_changes_no_table(tmp_path, cluster, everything):
+    local = everything("local")
+    landed = threading.Event()
 
     def kill():
         deadline = time.time() + 200
-        while not list((tmp_path / "second").rglob("*.safetensors")) and time.time() < deadline:  # the first features
+        while not list((tmp_path / "ray" / "cache").rglob("*.safetensors")) and time.time() < deadline:  # the first features
             time.sleep(0.02)
         cluster.remove_node(cluster.doomed, allow_graceful=False)
+        landed.set()
 
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
     with running("ray", cluster.address):
-        spread = everything(tmp_path / "ray", "second")
+        spread = everything("ray")
+    assert landed.is_set()  # midway, not after the end
     killer.join()
-    for one, other in zip(local, spread, strict=True):
-        assert one.equals(other)
+    same_tables(local, spread)
+
+
+@pytest.mark.slow
+def test_tables_of_two_nodes_are_those_of_one_process(cluster, everything):
+    local = everything("local")
+    with running("ray", cluster.address):
+        spread = everything("ray")
+    same_tables(local, spread)
 
 
 @pytest.mark.slow

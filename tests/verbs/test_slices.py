@@ -82,7 +82,7 @@ def test_json_text_page_and_reading_back(tmp_path):
 def test_none_and_bad_numbers(tmp_path):
     found = package.audit("planted:rows=200,bias=0.5", representations=["input"], out=tmp_path / "o", slices=0, trial=False)
     assert found.slices is None
-    assert "slice" not in found.scores.frame.columns
+    assert "slice" not in found.scores.columns
     assert "slices" not in audit_table(found)
     with pytest.raises(UserError, match="slices=5: must be 0"):
         package.audit("planted:rows=200,bias=0.5", out=tmp_path / "p", slices=5)

@@ -76,6 +76,8 @@ def main() -> None:
     """Exit status 0: done; 2: the request or the input is wrong; 1: anything else; 130: interrupted. One line says why."""
     from unskew.core import failures, progress
 
+    # Before torch is imported. Threads that wait for each other by spinning make a command many times slower on a busy machine.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if os.environ.get("RANK", "0") == "0":
         progress.switch_on()
     failures.one_line_warnings()

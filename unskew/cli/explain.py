@@ -39,4 +39,4 @@ def _card(kind: str, name: str, headed: bool) -> str:
 
 
 def _setting(s: reference.Setting) -> str:
-    return f"{s.name}\n  {s.meaning}\n  type: {s.type}\n  default: {s.default or 'none; it must be given'}"
+    return f"{s.name}\n  {s.meaning}\n  type: {s.type}\n  default: {'none; it must be given' if s.required else s.shown}"

@@ -16,17 +16,20 @@ from torch.optim import Optimizer
 
 from unskew.core.errors import UserError
 from unskew.core.files import replacing
+from unskew.core.interrupts import interrupted_later
 
 
 def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     ready = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}
+    with interrupted_later():
+        raw = to_bytes(ready, metadata={"unskew": json.dumps(facts)})
     with replacing(path) as part:
-        part.write_bytes(to_bytes(ready, metadata={"unskew": json.dumps(facts)}))  # a full disk then raises an ordinary OSError
+        part.write_bytes(raw)  # a full disk then raises an ordinary OSError
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
-        with safe_open(path, framework="pt") as opened:
+        with interrupted_later(), safe_open(path, framework="pt") as opened:
             facts = json.loads((opened.metadata() or {}).get("unskew", "{}"))
             tensors = {k: opened.get_tensor(k) for k in opened.keys()}  # noqa: SIM118 - not a dict
     except (SafetensorError, OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:

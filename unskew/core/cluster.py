@@ -75,13 +75,13 @@ def check_nodes(address: str) -> None:
         return str(there.VERSION)
 
     with ray_cluster(address):
-        asked = {}
+        asked = []  # several nodes may have one address: those of a cluster on one machine
         for node in ray.nodes():
             if node["Alive"]:
                 place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-                asked[node["NodeManagerAddress"]] = ray.remote(num_cpus=0, scheduling_strategy=place)(version).remote()
-        for node, answer in asked.items():
-            check_version(node, _answer(answer, node))
+                asked.append((node["NodeManagerAddress"], ray.remote(num_cpus=0, scheduling_strategy=place)(version).remote()))
+        for address_of, answer in asked:
+            check_version(address_of, _answer(answer, address_of))
 
 
 def check_version(node: str, there: str) -> None:

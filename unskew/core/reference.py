@@ -28,6 +28,12 @@ class Setting:
     type: str
     default: str
     meaning: str
+    required: bool = False  # whether it has no default; an empty one is a default too
+
+    @property
+    def shown(self) -> str:
+        """The default in words."""
+        return "must be given" if self.required else self.default or "empty"
 
     def json(self) -> dict[str, str]:
         return {"name": self.name, "type": self.type, "default": self.default, "meaning": self.meaning}
@@ -81,11 +87,35 @@ def fields(path: Path, cls: str, prefix: str) -> list[Setting]:
     settings = []
     for item in node.body:
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
-            default = "" if item.value is None else ast.unparse(item.value).strip("'")
+            default = "" if item.value is None else ast.unparse(_resolved(item.value, tree)).strip("'")
             last = item.end_lineno or item.lineno
             meaning = next((comments[line] for line in (last, item.lineno, *range(item.lineno, last)) if line in comments), "")
-            settings.append(Setting(f"{prefix}.{item.target.id}", ast.unparse(item.annotation), default, meaning))
+            settings.append(
+                Setting(f"{prefix}.{item.target.id}", ast.unparse(item.annotation), default, meaning, item.value is None)
+            )
     return settings
+
+
+def _resolved(value: ast.expr, tree: ast.Module) -> ast.expr:
+    """What a default that names a constant stands for, looked up in its own file and in those it was imported from."""
+    if not isinstance(value, ast.Name):
+        return value
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and value.id in (assigned := _assigned(node)):
+            return _resolved(assigned[value.id], tree)
+        if isinstance(node, ast.ImportFrom) and node.module and any(a.name == value.id and not a.asname for a in node.names):
+            path = registry.ROOT.parent / f"{node.module.replace('.', '/')}.py"
+            if path.is_file():
+                return _resolved(value, ast.parse(path.read_text(encoding="utf-8")))
+    return value
+
+
+def _assigned(node: ast.Assign) -> dict[str, ast.expr]:
+    """The names that an assignment gives values to: `A = 1`, or `A, B = 1, 2`."""
+    target, value = node.targets[0], node.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        return {t.id: v for t, v in zip(target.elts, value.elts, strict=False) if isinstance(t, ast.Name)}
+    return {target.id: value} if isinstance(target, ast.Name) else {}
 
 
 def _config(tree: ast.Module, cls: str) -> ast.ClassDef | None:

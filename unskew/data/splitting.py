@@ -58,7 +58,7 @@ def settle(
     columns = pl.DataFrame() if columns is None else columns
     group = group_codes(columns, cfg.group, where) if cfg.group else None
     rank = _ranks(columns, paths, cfg.order, where) if cfg.order else None
-    there = set(split.tolist())
+    there = set(torch.unique(split).tolist())
     has_test = bool(there - {0, 1})  # a split test_biased is a test too
     missing = [(c, n) for c, n in _HELD_OUT if not (has_test if c == 2 else c in there)]
     carving = bool(missing) and cfg.holdout > 0 and 0 in there
@@ -230,11 +230,28 @@ def carve_splits(
         train = train[order]
         # A multi-label row has no single class: draw from all rows alike.
         label = y[train] if y.ndim == 1 else torch.zeros(len(train), dtype=torch.long)
-        take = whole_units(label.tolist(), (train if unit is None else unit[train]).tolist(), share)
-        if take:
-            split[train[torch.tensor(take)]] = code
+        if unit is None or len(torch.unique(unit[train])) == len(train):
+            take = single_rows(label, share)
+        else:
+            take = torch.tensor(whole_units(label.tolist(), unit[train].tolist(), share), dtype=torch.long)
+        if len(take):
+            split[train[take]] = code
             carved.append(name)
     return split, tuple(carved)
+
+
+def single_rows(label: Tensor, share: float) -> Tensor:
+    """Places of the rows to hold out: the first of every class, in the given order. What `whole_units` takes of units of one row.
+
+    >>> single_rows(torch.tensor([0, 0, 0, 1, 0, 1, 1]), share=0.5).tolist()
+    [0, 1, 3, 5]
+    """
+    codes, counts = torch.unique(label, return_inverse=True, return_counts=True)[1:]
+    aim = torch.tensor([max(1, round(share * n)) if n > 2 else 0 for n in counts.tolist()], dtype=torch.long)
+    order = codes.argsort(stable=True)
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(len(order)) - (counts.cumsum(0) - counts)[codes[order]]
+    return (rank < aim[codes]).nonzero().flatten()
 
 
 def whole_units(label: Sequence[int], unit: Sequence[int], share: float) -> list[int]:
@@ -248,7 +265,7 @@ def whole_units(label: Sequence[int], unit: Sequence[int], share: float) -> list
     """
     total, rows_of = Counter(label), Counter(unit)
     aim = {c: max(1, round(share * n)) if n > 2 else 0 for c, n in total.items()}
-    members: dict[int, list[int]] = {}  # of units of several rows; the others, nearly all of millions, need no lists of their own
+    members: dict[int, list[int]] = {}  # of units of several rows; the others need no lists of their own
     for place, u in enumerate(unit):
         if rows_of[u] > 1:
             members.setdefault(u, []).append(place)

@@ -1,7 +1,9 @@
 """Features of the rows, computed in a thread of their own while the user looks: the map is drawn from them, tags are read from them."""
 
+import importlib.util
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import torch
@@ -97,12 +99,15 @@ def _looks(data: DataSet, rows: Tensor) -> Iterator[Seen]:
     workers = 0 if data.inputs.in_memory or data.reading is None else int(data.reading.workers)
     index, blocks, phrases = _simple(data, rows, workers)
     fast = {name: principal(block) for name, block in blocks.items()}
-    yield _drawn(index, fast, phrases, [n for n in fast if not n.startswith("part ")])
+    shown = [n for n in fast if not n.startswith("part ")]
+    yield _drawn(index, fast, phrases, shown, quick=True)
     if len(data.shape) == 3 and len(index) <= DEEP and weights_at_hand() and data.shape[0] in (1, 3):
         there, deep, words = slice_features(data, index, workers)
         kept = torch.isin(index, there)
         more = {name: block[kept] for name, block in fast.items()} | {"network": principal(deep)}
         yield _drawn(there, more, phrases | {"network": f"a pretrained network ({words})"}, ["network"])
+    elif umap_can_place(len(index)):
+        yield _drawn(index, fast, phrases, shown)
 
 
 def _simple(data: DataSet, rows: Tensor, workers: int) -> tuple[Tensor, dict[str, Tensor], dict[str, str]]:
@@ -176,27 +181,33 @@ def _where(a: int, b: int) -> str:
     return high + (wide if a in (0, 3) or b in (1, 2) else f" on the{wide}")
 
 
-def _drawn(index: Tensor, blocks: dict[str, Tensor], phrases: dict[str, str], shown: list[str]) -> Seen:
+def _drawn(index: Tensor, blocks: dict[str, Tensor], phrases: dict[str, str], shown: list[str], quick: bool = False) -> Seen:
     x = torch.cat([blocks[name][:, 1:] / blocks[name].shape[1] ** 0.5 for name in shown], 1)
-    points, how = map_of(x)
+    points, how = map_of(x, quick)
     low, high = points.min(0).values, points.max(0).values
     points = (points - low) / (high - low).clamp(min=1e-9)
     return Seen(index, blocks, phrases, points, f"{how} of {', '.join(phrases.get(n, n) for n in shown[:3])}")
 
 
-def map_of(x: Tensor) -> tuple[Tensor, str]:
-    """Two coordinates of every row: by UMAP if it is installed and there are not too many rows, else by PCA.
+def umap_can_place(rows: int) -> bool:
+    """Whether UMAP is installed, and has neither too few rows nor too many."""
+    return 15 < rows <= UMAP_ROWS and importlib.util.find_spec("umap") is not None
+
+
+def map_of(x: Tensor, quick: bool = False) -> tuple[Tensor, str]:
+    """Two coordinates of every row: by UMAP if it is installed and there are not too many rows, else, or in a hurry, by PCA.
 
     >>> map_of(torch.eye(5))[0].shape
     torch.Size([5, 2])
     """
-    if 15 < len(x) <= UMAP_ROWS:
-        try:
+    if not quick and umap_can_place(len(x)):
+        with suppress(ImportError):  # installed, but one of its own parts is not
             from umap import UMAP
 
-            return torch.from_numpy(UMAP(n_components=2, random_state=0).fit_transform(x.numpy())).float(), "UMAP"
-        except ImportError:
-            pass
+            placed = UMAP(n_components=2, random_state=0, n_jobs=1).fit_transform(
+                x.numpy()
+            )  # a seed allows one job, and UMAP warns of more
+            return torch.from_numpy(placed).float(), "UMAP"
     part = x[:: max(1, len(x) // 20_000)]
     _, axes = principal_axes(part - part.mean(0))
     turned = (x - x.mean(0)) @ axes[:, -2:].flip(1)

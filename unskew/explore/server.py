@@ -1,6 +1,8 @@
 """Serve an exploration on this machine's own address until it is interrupted."""
 
+import os
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,6 +11,7 @@ from typing import Any
 
 from unskew.core.errors import UserError
 from unskew.core.failures import one_line_warnings
+from unskew.core.interrupts import on_interrupt
 
 HOST = "127.0.0.1"
 INSTALL = "unskew explore needs two more packages; install them with: pip install 'unskew[explore]'"
@@ -56,13 +59,19 @@ def explore(
         token, chosen = new_token(), listening.getsockname()[1]
         app = application(explorer, token, chosen)
         one_line_warnings()
-        explorer.looks.start()
-        say(Serving(f"http://{HOST}:{chosen}/{token}/", len(explorer.opened.data), write, explorer.tags.path))
         server = uvicorn.Server(
             uvicorn.Config(app, log_level="critical", access_log=False, lifespan="off", server_header=False, ws="none")
         )
-        with suppress(KeyboardInterrupt):
+        # From here on Ctrl-C asks the server to end: raised while it starts, it would leave a coroutine that nobody awaits.
+        with on_interrupt(lambda: setattr(server, "should_exit", True)), suppress(KeyboardInterrupt):
+            explorer.looks.start()
+            say(Serving(f"http://{HOST}:{chosen}/{token}/", len(explorer.opened.data), write, explorer.tags.path))
             server.run(sockets=[listening])
+    if explorer.looks.working:
+        # The thread cannot be stopped inside torch, and an interpreter that shuts down around it aborts. Nothing is left to write.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def listen(port: int) -> socket.socket:

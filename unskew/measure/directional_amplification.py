@@ -29,6 +29,7 @@ attackers are ours. Models here do not predict the bias, so in the direction fro
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -113,17 +114,23 @@ def to_task(logits: Tensor, labels: Tensor, attribute: Tensor, f1: float, seed: 
     noisy = [corrupt(truth, share, single, stream(seed, "corrupted", k)) for k in range(CORRUPTIONS if share else 1)]
     code = torch.unique(attribute[known], return_inverse=True)[1]
     half = torch.rand(len(code), generator=stream(seed, "halves")) < 0.5
-    pick = stream(seed, "bootstrap")
-    samples = [torch.arange(len(code)), *(torch.randint(len(code), (len(code),), generator=pick) for _ in range(BOOTSTRAP))]
     scores = [
         (
             told_by(guess[rows], code[rows], half[rows], single),
             math.fsum(told_by(n[rows], code[rows], half[rows], single) for n in noisy) / len(noisy),
         )
-        for rows in samples
+        for rows in _samples(len(code), seed)
     ]
     model, dataset = torch.tensor(scores, dtype=torch.float64).T
     return _directed(float(model[0]), float(dataset[0]), relative_change(model[1:], dataset[1:]))
+
+
+def _samples(n: int, seed: int) -> Iterator[Tensor]:
+    """All rows, then those of every bootstrap sample, one after another: together they would be 200 times the rows."""
+    pick = stream(seed, "bootstrap")
+    yield torch.arange(n)
+    for _ in range(BOOTSTRAP):
+        yield torch.randint(n, (n,), generator=pick)
 
 
 def told_by(labels: Tensor, code: Tensor, half: Tensor, single: bool) -> float:

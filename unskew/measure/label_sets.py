@@ -15,6 +15,7 @@ Differs: nothing.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -24,6 +25,7 @@ from unskew.core.errors import UserError
 from unskew.core.rng import stream
 
 DRAWS = 400
+HELD = 2**25  # counts of rows held at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +55,31 @@ def label_sets(logits: Tensor, y: Tensor, *, seed: int = 0, draws: int = DRAWS) 
     if not len(seen):
         empty = (math.nan, math.nan)
         return LabelSets(math.nan, empty, math.nan, empty, tuple(dict(nothing) for _ in range(y.shape[1])), 0)
-    n = len(y)
-    drawn = torch.randint(0, n, (draws, n), generator=stream(seed, "bootstrap"))
-    counts = torch.zeros(draws + 1, n, dtype=torch.float64)
-    counts[0] = 1  # the rows themselves, then the draws
-    counts[1:].scatter_add_(1, drawn, torch.ones_like(drawn, dtype=torch.float64))
-    held = counts @ y[:, seen] > 0  # (draws + 1, judged)
-    f1 = weighted_f1((logits[:, seen] > 0).double(), y[:, seen], counts)
-    ap = torch.stack([weighted_average_precision(logits[:, k].double(), y[:, k], counts) for k in seen.tolist()], 1)
+    blocks = []
+    for counts in _counts(len(y), draws, seed):
+        held = counts @ y[:, seen] > 0  # (b, judged)
+        f1 = weighted_f1((logits[:, seen] > 0).double(), y[:, seen], counts)
+        ap = torch.stack([weighted_average_precision(logits[:, k].double(), y[:, k], counts) for k in seen.tolist()], 1)
+        blocks.append((held, f1, ap))
+    held, f1, ap = (torch.cat(parts) for parts in zip(*blocks, strict=True))  # (draws + 1, judged)
     per_label = [dict(nothing) for _ in range(y.shape[1])]
     for place, k in enumerate(seen.tolist()):
         per_label[k] = {"n": float(y[:, k].sum()), "f1": float(f1[0, place]), "average_precision": float(ap[0, place])}
     (f1_value, f1_interval), (ap_value, ap_interval) = _summary(f1, held), _summary(ap, held)
     return LabelSets(f1_value, f1_interval, ap_value, ap_interval, tuple(per_label), len(seen))
+
+
+def _counts(n: int, draws: int, seed: int) -> Iterator[Tensor]:
+    """(b, n) how often each row counts: once, as the rows themselves, then in every bootstrap draw. As many at once as HELD allows."""
+    generator = stream(seed, "bootstrap")
+    for numbers in torch.split(torch.arange(draws + 1), max(1, HELD // max(1, n))):
+        counts = torch.zeros(len(numbers), n, dtype=torch.float64)
+        for row, number in enumerate(numbers.tolist()):
+            if number == 0:
+                counts[row] = 1
+            else:
+                counts[row] = torch.randint(0, n, (n,), generator=generator).bincount(minlength=n)
+        yield counts
 
 
 def weighted_f1(guess: Tensor, y: Tensor, counts: Tensor) -> Tensor:

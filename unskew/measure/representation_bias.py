@@ -147,7 +147,7 @@ def _of_many(
     if constant == len(moments.varies):
         flat = torch.zeros(len(y), dtype=torch.float64)
         return BiasEstimate(0.0, entropy, entropy, 0.0, 0.0, 0.0, 0.0, (0.0,) * num_classes, flat, len(y), decays[0], 0, note)
-    picked, share = streamed.sample_of(y, omega, 10 * folds, seed)
+    picked, share = streamed.sample_of(y, omega, 10 * folds, seed, streamed.fitted(len(moments.mean)))
     rows, target = streamed.Standard(features, moments), y[picked]
     x, fold = rows[picked], spread_folds(target, folds, seed)
     w, fitted = _fit_folds(x, target[:, None], share[:, None], fold, folds, decays, num_classes)
@@ -298,9 +298,11 @@ def _fit_folds(
     """Estimators (folds, decays, Q, C, D), each without its fold, and their risks (decays, Q) on the rows they were fitted on."""
     copies = y.shape[1]
     # One problem per (fold, copy); one pass over the rows serves all.
-    outside = (fold[:, None] != torch.arange(folds))[:, :, None] * omega[:, None, :].to(x.dtype)
+    shares = omega[:, None, :].to(x.dtype)
+    held = fold[:, None] == torch.arange(folds)
+    outside, inside = ((rows[:, :, None] * shares).flatten(1) for rows in (~held, held))
     labels = y[:, 0] if copies == 1 else y.repeat(1, folds)
-    w, fitted = fit_with_risks(x, labels, outside.flatten(1), decays, num_classes)
+    w, fitted = fit_with_risks(x, labels, outside, decays, num_classes, judged=inside if len(decays) > 1 else None)
     w = w.view(len(decays), folds, copies, x.shape[1], num_classes).permute(1, 0, 2, 4, 3)
     return w, fitted.view(len(decays), folds, copies).mean(1)
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unskew.core.errors import UserError
+from unskew.core.interrupts import interrupted_later
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as torchvision's weights expect
 _wanted = True
@@ -102,7 +103,8 @@ def read_state(path: Path) -> dict[str, Any]:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
 
-            return dict(load_file(path))
+            with interrupted_later():
+                return dict(load_file(path))
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # each reader raises its own errors for a file of another format
         raise UserError(f"{path} is not a state dict that can be opened safely ({_reason(error)})") from None

@@ -44,10 +44,10 @@ def first_of(audit: dict[str, Any], samples: list[Sample], drawn: charts.Drawing
     told = top is not None and top["verdict"] in TONES
     sides = []
     if samples:
-        phrase = audit["gallery"]["phrase"] or audit["gallery"]["name"]
         halves = [[s for s in samples if s["kind"] == kind] for kind in ("aligned", "conflicting")]
-        titles = [f"Where {phrase} tells the class", "Where it misleads" if told else "Where it does not"]
-        sides = [Side(title=title, samples=spread(half)) for title, half in zip(titles, halves, strict=True) if half]
+        titles = ["Where it points to the class", "Where it misleads" if told else "Where it does not"]
+        read = f"read from {audit['gallery']['phrase'] or audit['gallery']['name']}"
+        sides = [Side(title=title, samples=spread(half), note=read) for title, half in zip(titles, halves, strict=True) if half]
     trial = audit["trial"]
     pairs = {words: (trial[key]["before"], trial[key]["after"]) for key, words in TRIED.items()} if trial else {}
     gained, lost = sorted_changes(pairs)

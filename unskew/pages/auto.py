@@ -54,6 +54,8 @@ def first_of(result: Auto) -> First:
         gain, error = (100 * v for v in result.gain)
         label = "points of class-balanced accuracy where the shortcut tells nothing"
         numbers.append(Number(value=f"{gain:+.1f}", label=label, note=f"standard error {error:.1f}"))
+    elif not math.isnan(chosen.class_balanced):
+        numbers += _plain_numbers(chosen)
     numbers.append(Number(value=time_in_words(result.seconds), label="spent", note=f"of {time_in_words(result.budget)}"))
     gained, lost = sorted_changes(_changes(erm, last)) if last is not erm else ([], [])
     tone = DOUBT if result.gate["open"] and chosen is erm else GOOD
@@ -61,6 +63,17 @@ def first_of(result: Auto) -> First:
     return First(
         tone=tone, sentence=sentence, more=[*more, cut], numbers=numbers, chart=chart(result), todo=todo, gained=gained, lost=lost
     )  # fmt: skip
+
+
+def _plain_numbers(chosen: Finalist) -> list[Number]:
+    """Where nothing was tried: how good the plain model is."""
+    label = "right, mean over classes, validation rows"
+    numbers = [Number(value=percent(chosen.class_balanced), label=label, note=f"{chosen.name}, n {chosen.rows}")]
+    test = chosen.test.get("class_balanced")
+    if test is not None and not math.isnan(test.value):
+        note = f"95 % interval {percent(test.low)} to {percent(test.high)}, n {test.n}"
+        numbers.insert(0, Number(value=percent(test.value), label="right, mean over classes, test rows", note=note))
+    return numbers
 
 
 def _changes(erm: Finalist, last: Finalist) -> dict[str, tuple[float | None, float | None]]:
@@ -84,7 +97,7 @@ def chart(result: Auto) -> Drawing:
         if t.rungs
     ]
     if not rows:
-        return NOTHING
+        return _finalists(result)
     base = alt.Chart(alt.Data(values=rows), width=420).encode(
         y=alt.Y("candidate:N", sort=[r["candidate"] for r in rows], title=None, axis=alt.Axis(labelLimit=220)),
         x=alt.X("score:Q", title="score", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
@@ -92,6 +105,39 @@ def chart(result: Auto) -> Drawing:
     )
     drawn = base.mark_bar(height=14).properties(padding={"left": 40, "right": 10, "top": 5, "bottom": 5})
     return draw(drawn, rows, "candidates", "score of every candidate in its last rung; dark: the winner")
+
+
+def _finalists(result: Auto) -> Drawing:
+    """Where no candidate was tried: the plain models side by side."""
+    import altair as alt
+
+    rows = [
+        {"model": f.name, "rows": kind, "accuracy": value}
+        for f in result.finalists
+        for kind, value in (
+            ("validation", f.class_balanced),
+            ("test", f.test["class_balanced"].value if "class_balanced" in f.test else math.nan),
+        )
+        if not math.isnan(value)
+    ]
+    if not rows:
+        return NOTHING
+    bars = (
+        alt.Chart(alt.Data(values=rows), width=420)
+        .mark_bar(color="#3f978a", height=14)
+        .encode(
+            y=alt.Y("model:N", sort=None, title=None),
+            yOffset="rows:N",
+            x=alt.X("accuracy:Q", title="right, mean over classes", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
+            opacity=alt.Opacity(
+                "rows:N",
+                title=None,
+                legend=alt.Legend(orient="top"),
+                scale=alt.Scale(domain=["validation", "test"], range=[0.55, 1]),
+            ),
+        )
+    )
+    return draw(bars, rows, "models", "accuracy of the plain models, mean over classes")
 
 
 def next_commands(result: Auto) -> list[tuple[str, str]]:

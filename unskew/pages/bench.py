@@ -12,7 +12,7 @@ from unskew.core.files import replacing, write_json, write_text
 from unskew.core.settings import without
 from unskew.core.version import VERSION
 from unskew.data.export import csv_text
-from unskew.pages.bench_first import chart, first_of
+from unskew.pages.bench_first import chart, first_of, judged_by
 from unskew.pages.html import page
 from unskew.records import BenchReport, Row
 from unskew.suites.figures import COST, is_number, shown
@@ -232,7 +232,17 @@ def _blocks(frame: pl.DataFrame) -> list[dict[str, Any]]:
             for m in dict.fromkeys(part["method"])
         ]
         figures = list(dict.fromkeys(part["figure"]))
-        blocks.append({"data": data, "at": at, "figures": figures, "methods": methods, "chart": chart(part, figures[0])})
+        known = set(part.drop_nulls("published_mean")["figure"])  # columns of published numbers, where there are any
+        blocks.append(
+            {
+                "data": data,
+                "at": at,
+                "known": known,
+                "figures": figures,
+                "methods": methods,
+                "chart": chart(part, judged_by(figures)),
+            }
+        )
     return blocks
 
 

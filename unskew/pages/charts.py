@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
+from unskew.core import plots
 from unskew.data.export import csv_text
 
 INK = "currentColor"  # follows the page, light or dark
@@ -76,8 +77,6 @@ def svg(chart: Any, **config: Any) -> str:
 
 def curves(runs: list[dict[str, Any]], kind: str) -> Drawing:
     """Learning curves of all runs: the loss terms of training, or the accuracy on the validation split."""
-    import altair as alt
-
     rows = []
     for run in runs:
         for row in run["curves"]:
@@ -88,24 +87,14 @@ def curves(runs: list[dict[str, Any]], kind: str) -> Drawing:
                     continue
                 label = name if kind == "train" else f"{row['kind']} {name}"
                 series = label if len(runs) == 1 else f"{run['name']}: {label}"
-                rows.append({"step": row["step"], "value": value, "series": series})
-    if len({r["step"] for r in rows}) < 2:
+                rows.append({"x": row["step"], "y": value, "series": series})
+    if len({r["x"] for r in rows}) < 2:
         return NOTHING
     title = "loss" if kind == "train" else "accuracy"
     # Browsers set text wider than the renderer expects: give long names a line each, and short ones room.
     columns = 1 if max(len(r["series"]) for r in rows) > 24 else 2
-    legend = alt.Legend(orient="top", columns=columns, columnPadding=40, labelLimit=400)
-    y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=False))
-    chart = (
-        alt.Chart(alt.Data(values=rows), width=420, height=200)
-        .mark_line(point=len(rows) < 60)
-        .encode(
-            x=alt.X("step:Q", title="step"),
-            y=y,
-            color=alt.Color("series:N", title=None, legend=legend),
-        )
-    )
-    return draw(chart, rows, f"curves-{kind}", f"{title} by step")
+    shown = [{"step": r["x"], "value": r["y"], "series": r["series"]} for r in rows]
+    return draw(plots.lines(rows, "step", title, columns=columns), shown, f"curves-{kind}", f"{title} by step")
 
 
 def plane_points(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -151,12 +140,10 @@ def plane(points: list[dict[str, Any]]) -> Drawing:
 
 def ranking(representations: list[dict[str, Any]]) -> Drawing:
     """Bias of every representation with its interval, coloured by verdict."""
-    import altair as alt
-
     rows = [
         {
             "name": r.get("label") or r["name"],
-            "bias": max(r["bias"], 0),
+            "value": max(r["bias"], 0),
             "low": max(r["low"] or 0, 0),
             "high": max(r["high"] or 0, 0),
             "verdict": r["verdict"],
@@ -165,26 +152,13 @@ def ranking(representations: list[dict[str, Any]]) -> Drawing:
     ]
     if not rows:
         return NOTHING
-    names = [r["name"] for r in rows]
-    base = alt.Chart(alt.Data(values=rows), width=420).encode(
-        y=alt.Y("name:N", sort=names, title=None, axis=alt.Axis(labelLimit=220))
-    )
-    bars = base.mark_bar(height=14).encode(
-        x=alt.X("bias:Q", title="share of the label that can be read", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
-        color=alt.Color(
-            "verdict:N",
-            title=None,
-            legend=alt.Legend(orient="top"),
-            scale=alt.Scale(
-                domain=["shortcut", "question", "readable", "trace", "clean"],
-                range=["#c0483a", "#d9972f", "#3f978a", "#b9a36a", "#9aa5b1"],
-            ),
-        ),
-    )
-    spans = base.mark_rule(strokeWidth=2, color=INK).encode(x="low:Q", x2="high:Q")
+    title = "share of the label that can be read"
+    chart = plots.bars(rows, title, kind="verdict", colours=plots.COLOURS, ink=INK)
     # Browsers set text wider than the renderer expects: leave room for names.
-    chart = (bars + spans).properties(padding={"left": 40, "right": 10, "top": 5, "bottom": 5})
-    return draw(chart, rows, "what-gives-the-label-away", "share of the label that can be read")
+    chart = chart.properties(padding={"left": 40, "right": 10, "top": 5, "bottom": 5})
+    return draw(
+        chart, [{("bias" if k == "value" else k): v for k, v in row.items()} for row in rows], "what-gives-the-label-away", title
+    )
 
 
 def gain(runs: list[dict[str, Any]], least: int = 2) -> Drawing:

@@ -88,6 +88,7 @@
     });
   }
 
+  for (const pre of all('.run pre')) pre.replaceChildren(...pre.textContent.split(/( )/).map(w => w.startsWith('--') ? make('span', { className: 'option', textContent: w }) : w));
   if (navigator.clipboard) for (const run of all('.run')) {
     const button = make('button', { type: 'button', textContent: 'Copy' }); run.append(button);
     button.addEventListener('click', () => navigator.clipboard.writeText(run.querySelector('pre').textContent).then(() => { button.textContent = 'Copied'; }, () => { button.textContent = 'Not copied'; }));

@@ -1,5 +1,6 @@
 """The page of a repair: what was kept, how groups and bias changed, and the samples with the highest and lowest scores."""
 
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch
 from unskew.core.files import plain
 from unskew.data.dataset import DataSet
 from unskew.pages.charts import INK, NOTHING, Drawing, draw
-from unskew.pages.first import BAD, DOUBT, GOOD, INFO, First, Number, Side, Todo, change, in_two, spread
+from unskew.pages.first import BAD, DOUBT, GOOD, INFO, First, Number, Side, Todo, change, in_two, sorted_changes, spread
 from unskew.pages.html import page
 from unskew.pages.samples import Sample, enlarged, path_of, sample
 from unskew.records import Composition, Measured, Repaired
@@ -79,7 +80,13 @@ def first_of(repair: dict[str, Any], samples: list[Sample], drawn: Drawing) -> F
         before, after = measured["before"]["bias"], measured["after"]["bias"]
         if before is not None and after is not None:
             shares = " → ".join(f"{100 * max(v, 0.0):.0f}" for v in (before, after)) + " %"
-            numbers.append(Number(value=shares, label=f"of the label can be read from {measured['name']}", note="before → after"))
+            numbers.append(
+                Number(
+                    value=shares,
+                    label=f"of the label can be read from {measured.get('phrase') or measured['name']}",
+                    note="before → after",
+                )
+            )
     numbers.append(Number(value=f"{repair['kept']}", label="rows kept", note=f"of {repair['rows']}"))
     if repair["effective"] is not None:
         numbers.append(
@@ -88,11 +95,24 @@ def first_of(repair: dict[str, Any], samples: list[Sample], drawn: Drawing) -> F
     ends = [[s for s in samples if s["kind"] == kind] for kind in ("lowest scores", "highest scores")]
     sides = [Side(title=end[0]["kind"].capitalize(), samples=spread(end)) for end in ends if end]
     gained, lost = _balance(repair)
-    todo = [Todo(why="Train with these weights", command=repair["next"])] if repair["next"] and not repair["harms"] else []
+    todo = _todo(repair)
     return First(
         tone=tone, sentence=sentence, more=more, numbers=numbers, sides=sides, chart=NOTHING if sides else drawn, todo=todo,
         gained=gained, lost=lost,
     )  # fmt: skip
+
+
+def _todo(repair: dict[str, Any]) -> list[Todo]:
+    """Train with the weights, unless they harm; if they change next to nothing, look for what they should change."""
+    if repair["harms"]:
+        return []
+    if repair["change"] not in ("hardly less", "more"):
+        return [Todo(why="Train with these weights", command=repair["next"])] if repair["next"] else []
+    source = shlex.quote(repair["data"].get("source") or "SOURCE")
+    return [
+        Todo(why="Do not expect these weights to help: they leave what can be read as it was."),
+        Todo(why="Find out what gives the label away, and repair that", command=f"unskew audit {source} --out audit"),
+    ]
 
 
 def _balance(repair: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -102,8 +122,11 @@ def _balance(repair: dict[str, Any]) -> tuple[list[str], list[str]]:
     for measured in repair["representations"]:
         before, after = measured["before"]["bias"], measured["after"]["bias"]
         if before is not None and after is not None:
-            grown, words = change(f"readable from {measured['name']}", max(before, 0.0), max(after, 0.0))
-            (lost if grown and after > before else gained).append(words)
+            # The other way round than an accuracy: what can be read should fall.
+            grown, fallen = sorted_changes(
+                {f"readable from {measured.get('phrase') or measured['name']}": (max(before, 0.0), max(after, 0.0))}
+            )
+            gained, lost = gained + fallen, lost + grown
     left, effective = repair["rows"] - repair["kept"], repair["effective"]
     lost += [f"{left} of {repair['rows']} rows get weight 0"] if left else []
     if effective is not None and effective < 0.99 * repair["kept"]:
@@ -141,9 +164,11 @@ def verdict(kept: int, rows: int, first: Measured, groups: Composition) -> str:
     before, after = first.before.bias, first.after.bias
     sentence = f"{kept} of {rows} rows kept"
     if before is None or after is None:
-        return f"{sentence}; the bias of {first.name} could not be measured: {first.before.reason or first.after.reason}."
+        return (
+            f"{sentence}; what can be read from {first.words} could not be measured: {first.before.reason or first.after.reason}."
+        )
     shares = [f"{100 * max(value, 0):.0f} %" for value in (before, after)]
-    sentence += f"; {shares[0]} of the label could be read from {first.name} before, {shares[1]} after."
+    sentence += f"; {shares[0]} of the label could be read from {first.words} before, {shares[1]} after."
     if before >= SHORTCUT and after > (1 - LEAST_GAIN) * before:
         sentence += " That is hardly less: this repair does not remove the shortcut."
     return sentence + "".join(f" {warning}" for warning in _lost(groups))

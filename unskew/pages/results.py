@@ -6,6 +6,7 @@ said about them in words is kept in NAME.notes.md and copied below the tables.
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,15 @@ FEWEST = 3  # seeds that a row needs; rows with fewer say so
 Line = dict[str, str]
 
 
+def anywhere(command: str) -> str:
+    """A command without the folder that its --out lies in, which means nothing on another machine.
+
+    >>> anywhere("unskew bench toy --out /home/me/runs/toy --seeds 5")
+    'unskew bench toy --out toy --seeds 5'
+    """
+    return re.sub(r"(--out[ =])\S*/(?=\S)", r"\1", command)
+
+
 def lines(
     suite: Suite, scale: str, tasks: Iterable[Task], results: Mapping[str, dict[str, Any]], commands: Iterable[str]
 ) -> list[Line]:
@@ -40,7 +50,8 @@ def lines(
             "suite": suite.name, "scale": scale, "data": task.data, "at": task.at, "method": task.name,
             "tried": " ".join(f"{k}={v}" for k, v in task.tried.items()), "seed": str(task.seed),
             "score": _text(result.get("score")), "seconds": "" if result.get("resumed") else f"{_seconds(task, results):.1f}",
-            "commit": str(result.get("commit", "")), "machine": str(result.get("machine", "")), "command": " && ".join(commands),
+            "commit": str(result.get("commit", "")), "machine": str(result.get("machine", "")),
+            "command": " && ".join(map(anywhere, commands)),
         }  # fmt: skip
         values = {COST: None, **result["figures"]}  # the cost is computed from the seconds
         of_run = [{**about, "figure": f, "value": _text(values[f])} for f in suite.columns(task.data) if f in values]

@@ -25,6 +25,13 @@ WHERE = {
     "class_balanced": "right, mean over classes",
     "group_mean": "right, mean over groups",
 }
+COMPARED = {  # a figure as verb and object
+    "conflicting": ("gets", "of the rows that contradict the shortcut right"),
+    "worst_group": ("gets", "of the worst group right"),
+    "f1_macro": ("has an F1 of", "(mean over labels)"),
+    "class_balanced": ("gets", "right (mean over classes)"),
+    "plain": ("gets", "of the rows right"),
+}
 JUDGED_BY = ("conflicting", "worst_group", "f1_macro", "class_balanced", "plain")  # the first that all runs have
 
 
@@ -66,14 +73,15 @@ def _page(runs: list[Run], kind: str, name: str, about: str, footer: str, **draw
     sets = all(run["data"]["multi_label"] for run in runs)  # most averages need one class per row
     first: dict[str, Any] = next((run["metrics"]["leakage"] for run in runs if "leakage" in run["metrics"]), {})
     return page(
-        "report.html", kind=kind, name=name, about=about, footer=footer, first=first_of(runs), runs=runs,
+        "report.html", kind=kind, name=name, about=about, footer=footer, runs=runs,
+        first=first_of(runs, audited=drawn["audit"] is not None),
         averages=OF_SETS if sets else AVERAGES, notes=leakage_notes, meaning=MEANING, plane_bias=first.get("bias", ""),
         randomised=any(run["metrics"].get("leakage", {}).get("randomisation") for run in runs),
         corrupted=[run for run in runs if "corruptions" in run["metrics"]], reliability=charts.reliability, taken_away=NAMES, **drawn,
     )  # fmt: skip
 
 
-def first_of(runs: Sequence[Run]) -> First:
+def first_of(runs: Sequence[Run], *, audited: bool = False) -> First:
     """The first screen: of one run its verdict, of several what the best one gains over the first, and what that costs."""
     best, figure = _best(runs)
     base = runs[0]
@@ -85,12 +93,12 @@ def first_of(runs: Sequence[Run]) -> First:
     if len(runs) > 1:
         sentence, more = _compared(runs, best, figure), []
         gained, lost = gains(base, best)
-        numbers = _numbers_of_two(base, best) or numbers
+        numbers = (_numbers_of_two(base, best) if best is not base else []) or numbers
     sides = _sides(base, of_several=len(runs) > 1)
     chart = charts.NOTHING if sides else charts.gain(list(runs), least=1)
     return First(
-        tone=tone, sentence=sentence, more=more, numbers=numbers[:3], sides=sides, chart=chart, todo=_todo(base, best), gained=gained,
-        lost=lost,
+        tone=tone, sentence=sentence, more=more, numbers=numbers[:3], sides=sides, chart=chart,
+        todo=_todo(base, best, audited), gained=gained, lost=lost,
     )  # fmt: skip
 
 
@@ -116,14 +124,11 @@ def _value(run: Run, figure: str) -> float | None:
 
 
 def _compared(runs: Sequence[Run], best: Run, figure: str) -> str:
-    base, words = runs[0], {"conflicting": "of the rows that contradict the shortcut", "worst_group": "of the worst group"}
-    rows = words.get(figure, f"({figure.replace('_', ' ')})")
+    base, (verb, rows) = runs[0], COMPARED[figure]
+    before, after = (percent(_value(run, figure) or 0.0) for run in (base, best))
     if best is base:
-        return (
-            f"None of the others is better than {base['name']}, which gets {percent(_value(base, figure) or 0.0)} {rows} right."
-        )
-    before, after = _value(base, figure), _value(best, figure)
-    sentence = f"{best['name']} gets {percent(after or 0.0)} {rows} right, {base['name']} {percent(before or 0.0)}"
+        return f"None of the others is better than {base['name']}, which {verb} {before} {rows}."
+    sentence = f"{best['name']} {verb} {after} {rows}, {base['name']} {before}"
     plain = [_value(run, "aligned") for run in (base, best)]
     if figure == "conflicting" and plain[0] is not None and plain[1] is not None:
         points = 100 * (plain[1] - plain[0])
@@ -200,12 +205,16 @@ def _sides(run: Run, of_several: bool) -> list[Side]:
     return [Side(title=title, samples=samples) for title, samples in pairs if samples]
 
 
-def _todo(base: Run, best: Run) -> list[Todo]:
+def _todo(base: Run, best: Run, audited: bool) -> list[Todo]:
     """What to do about the best run's verdict."""
     kind, source = best["metrics"]["verdict"]["kind"], shlex.quote(best["data"].get("source") or "SOURCE")
     name, tone = best["name"], _tone(best)
     used = [Todo(why=f"Prefer {name}; what is left of the shortcut in it stands below.")] if best is not base else []
-    audit = Todo(why="Find out what it relies on, without any bias label", command=f"unskew audit {source} --out audit")
+    audit = (
+        Todo(why="Look at the rows and tag what you see: a tag is a bias column", command=f"unskew explore {source} --write")
+        if audited
+        else Todo(why="Find out what it may rely on, without any bias label", command=f"unskew audit {source} --out audit")
+    )
     if kind in ("collapsed", "under-trained"):
         return [
             Todo(why="Train longer, or with another learning rate, before anything else is judged: it has hardly learnt yet.")
@@ -216,10 +225,11 @@ def _todo(base: Run, best: Run) -> list[Todo]:
             audit,
         ]
     if kind == "no-bias-column":
-        return [audit]
+        rely = Todo(why="See what its answers depend on", command="unskew evaluate RUN --reliance")
+        return [*([Todo(why=f"Prefer {name}.")] if best is not base else []), rely, audit]
     if tone == GOOD:
         used = [Todo(why=f"Use {name}.")] if best is not base else []
-        check = Todo(why="Judge it on rows from elsewhere before you rely on it: unskew evaluate RUN --on OTHER")
+        check = Todo(why="Judge it on rows from elsewhere before you rely on it", command="unskew evaluate RUN --on OTHER")
         return [*used, check]
     if tone in (BAD, DOUBT) and kind != "multi-label":
         why = "Train without the shortcut; it tries first, and trains plainly if nothing supports a remedy"

@@ -162,7 +162,7 @@ def audit_table(found: Audit) -> str:
         span = f"{_short(r.low)} to {_short(r.high)} %"
         same = f" (the same as {r.same_as})" if r.same_as else ""
         lines.append(
-            f"{r.label or r.name:{wide}} {_short(r.bias):>7} %  {span:18} {_short(r.chance):>6} %  {r.verdict}{same}  [{r.name}]"
+            f"{r.label or r.name:{wide}} {_short(r.bias):>7} %  {span:18} {_short(max(r.chance, 0.0)):>6} %  {r.verdict}{same}  [{r.name}]"
         )
     lines += ["", found.overlaps] if found.overlaps else []
     lines += ["", *found.questions] if found.questions else []

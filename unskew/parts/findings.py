@@ -6,7 +6,7 @@ question   readable, and nobody but the user can say whether it is a shortcut or
 shortcut   readable, and it cannot be part of what the pictures show (how a file was made, a column of the table); or a simple model
            follows it: where it points to another class, that model is right less often than by chance; or it explains, within a
            class, which rows a simple model gets wrong, and a model that was balanced against it does better there
-trace      readable, but hardly: less than 2 % of the label
+trace      readable, but hardly: less than 2 % of the label, or not surely more where it cannot be content and so cannot be asked about
 clean      not told from chance
 """
 
@@ -51,7 +51,9 @@ def kind_of(e: BiasEstimate, one: Spec, expected: bool, trial: Trial | None, fol
         return "trace"
     if one.content or expected:
         return "readable"
-    if one.foreign or follows:
+    if one.foreign:
+        return "shortcut" if e.low >= TRACE else "trace"
+    if follows:
         return "shortcut"
     if trial is None or one.name not in trial.named:
         return "question"
@@ -180,18 +182,16 @@ def verdict(findings: Sequence[Finding], rows: int) -> str:
         probe = "probe" if measured == 1 else "probes"
         return f"None of the {measured} {probe} found a shortcut in {rows} rows; another kind may still be there."
     top, others = lead[0], lead[1:]
-    read = f"{100 * top.bias:.0f} % of the label can be read from it alone"
+    read = f"{100 * top.bias:.0f} % of the label can be read from that alone"
     if top.verdict == "shortcut":
         why = ""
         if top.followed is not None and top.followed < 0.5:
             why = f", and a simple model follows it: right in {100 * top.followed:.0f} % of the rows where it points to another class"
         elif top.explains:
             why = f", and it explains which rows a simple model gets wrong ({top.explains:.2f})"
-        text = f"Shortcut: {_phrase(top)} gives the class away: {read}{why}."
+        text = f"Shortcut: the class shows in {_phrase(top)}: {read}{why}."
     else:
-        text = (
-            f"Shortcut or signal? {_first_upper(_phrase(top))} gives the class away: {read}. Only you can say whether it should."
-        )
+        text = f"Shortcut or signal? The class shows in {_phrase(top)}: {read}. Only you can say whether it should."
     if top.contradicting is not None and top.contradicting < FEW:
         text += f" {_hardly(top)}"
     kinds = [("more shortcut", "shortcut"), ("more question", "question")]
@@ -220,10 +220,6 @@ def questions(findings: Sequence[Finding]) -> list[str]:
 
 def _phrase(f: Finding) -> str:
     return f.phrase or f"the {f.label or f.name}"
-
-
-def _first_upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _word(f: Finding) -> str:

@@ -18,7 +18,7 @@ class Gate:
     """Whether anything is tried, and what was named as the shortcut."""
 
     open: bool
-    reason: str  # in a sentence
+    reason: str  # in a sentence or more, without the first capital and the last stop
     named: tuple[str, ...]  # representations, the clearest first
 
     def json(self) -> dict[str, Any]:
@@ -41,8 +41,9 @@ def gate(found: Audit) -> Gate:
             False, "nothing can be tried on this data: it needs inputs, one class per row and ten rows of every class", ()
         )
     open_questions = [f for f in leading(found.findings) if f.verdict == "question"]
-    asked = f"; whether {_listed(open_questions[:2])} should tell the class, only you can say" if open_questions else ""
-    return Gate(False, f"no simple model lives on a shortcut here: {tried['reason']}{asked}", ())
+    asked = f". Whether {_listed(open_questions[:2])} should tell the class, only you can say" if open_questions else ""
+    why = tried["reason"]
+    return Gate(False, f"no simple model lives on a shortcut here. {why[:1].upper()}{why[1:]}{asked}", ())
 
 
 def _listed(findings: list[Finding]) -> str:

@@ -29,12 +29,12 @@ from unskew.stats.softmax import fit_softmax, principal_axes
 
 LEAST = 3  # rows that must be marked yes
 STANDING = 200  # rows that stand in for answers no
-PRESUMED = 10  # answers that they weigh as much as, all together
+PRESUMED = 4  # answers that they weigh as much as, all together; few, as most rows of a class may have the mark
 FIRST = (1e-1,)  # weight decay of the first round, which sorts out what cannot tell
 UNEVEN = 4.0  # factor by which rows marked no may weigh more or less for their class
 DECAYS = (1.0, 1e-1, 1e-2)  # of the others
 READ = 8  # representations that are read after the first round
-ROUNDS = 3
+ROUNDS = 6  # each sorts out some more rows that stand in for no and have the mark
 NEGLIGIBLE = 1e-2  # of the best reader's weight: a representation below it is not read in the next round
 MOST = 48  # principal axes of a representation
 

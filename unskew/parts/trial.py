@@ -95,6 +95,8 @@ def _decision(
     opinion: Opinion, away: int, independent: tuple[float, float], conflicting: tuple[float, float], error: float
 ) -> tuple[bool, str]:
     tried = f"{len(opinion.explanations)} simple representations tried"
+    if not opinion.explanations:
+        return False, "these rows have no simple representation that could explain which of them a simple model gets wrong"
     if not opinion.source:
         return (
             False,

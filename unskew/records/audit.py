@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unskew.core import notebook
+import polars as pl
+
+from unskew.core import notebook, plots
 from unskew.records.sample import Shown
 from unskew.records.slices import Slices
 from unskew.records.table import Table
@@ -153,7 +155,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What an audit found, ranked. `scores` has one row per sample; `page` is the path of the HTML page."""
+    """What an audit found, ranked. `scores` is a frame with one row per sample; `page` is the path of the HTML page."""
 
     verdict: str  # in a sentence or two; of the first finding
     rows: int
@@ -166,7 +168,7 @@ class Audit:
     command: str
     data: Mapping[str, Any]  # the data set's description of itself
     identity: Mapping[str, Any]
-    scores: Table
+    table: Table  # scores.parquet: by sample id, how each representation judges the row
     page: Path
     duplicates: Duplicates | None = None  # None: not looked for, as rows are not images or too many
     trial: Mapping[str, Any] | None = None  # what a trial of balancing gained and lost; None: nothing could be tried
@@ -202,14 +204,14 @@ class Audit:
         }
 
     @classmethod
-    def of_json(cls, found: Mapping[str, Any], scores: Table, page: Path) -> "Audit":
+    def of_json(cls, found: Mapping[str, Any], table: Table, page: Path) -> "Audit":
         """An audit read back from its file."""
         gallery = dict(found["gallery"])
         shown = [ClassGallery.of_json(c) for c in gallery.pop("classes")]
         columns = [{**c, "leakage": DatasetLeakage(**c["leakage"]) if "leakage" in c else None} for c in found["columns"]]
         return cls(
             verdict=found["verdict"], rows=found["rows"], seed=found["seed"], command=found["command"], data=found["data"],
-            identity=found["identity"], scores=scores, page=page, left_out=LeftOut(**found["left_out"]),
+            identity=found["identity"], table=table, page=page, left_out=LeftOut(**found["left_out"]),
             findings=[_finding(r) for r in found["representations"]], columns=[ColumnFinding(**c) for c in columns],
             gallery=Gallery(**gallery, classes=shown), next=[Step(**s) for s in found["next"]],
             duplicates=Duplicates(**found["duplicates"]) if found.get("duplicates") else None,  # audits of version 0.2 have none
@@ -218,13 +220,32 @@ class Audit:
             leaks=found.get("leaks"), position=found.get("position"),
         )  # fmt: skip
 
+    @property
+    def scores(self) -> pl.DataFrame:
+        """One row per sample: label, path, and a column `score NAME` per representation, higher where the row contradicts it."""
+        return self.table.frame
+
+    def plot(self) -> Any:
+        """An Altair chart: what of the label can be read from every representation, with its interval."""
+        rows = [
+            {
+                "name": f.label or f.name,
+                "value": max(f.bias, 0.0),
+                "low": max(f.low, 0.0),
+                "high": max(f.high, 0.0),
+                "kind": f.verdict,
+            }
+            for f in self.findings
+        ]
+        return plots.bars(rows, "share of the label that can be read", kind="kind", colours=plots.COLOURS)
+
     def _repr_html_(self) -> str:
         rows = [
             (
                 f.label or f.name,
                 notebook.percent(f.bias),
                 f"{notebook.percent(f.low)} to {notebook.percent(f.high)}",
-                notebook.percent(f.chance),
+                notebook.percent(max(f.chance, 0.0)),
                 f.verdict,
             )
             for f in self.findings

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from unskew.core import notebook
+from unskew.core import notebook, plots
 from unskew.records.groups import Estimate
 
 
@@ -135,6 +135,12 @@ class Auto:
                 "page": page,
             }
         )
+
+    def plot(self) -> Any:
+        """An Altair chart: the last score of every candidate that was trained."""
+        scored = [t for t in self.tried if t.rungs]
+        rows = [{"name": t.name, "value": t.rungs[-1].score, "kind": "winner" if t.fate == "winner" else "other"} for t in scored]
+        return plots.bars(rows, self.rule, kind="kind", colours={"winner": "#3f978a", "other": "#9aa5b1"})
 
     def _repr_html_(self) -> str:
         rows = [

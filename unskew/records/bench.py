@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unskew.core import plots
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -52,6 +54,20 @@ class BenchReport:
         rows = [dataclasses.asdict(row) for row in self.table]
         more = {"unskew": self.version, "versions": dict(self.versions), "table": rows}
         return {**table, **more, "page": str(self.page), "failed": self.failed}
+
+    def plot(self, figure: str = "") -> Any:
+        """An Altair chart: ours and the published mean of one figure, the first of the table if none is named."""
+        figure = figure or (self.table[0].figure if self.table else "")
+        rows = []
+        for row in (row for row in self.table if row.figure == figure):
+            name = " ".join(filter(None, (row.data, row.at, row.method)))
+            for kind, mean, spread in (
+                ("ours", row.mean, row.spread), ("published", row.published_mean, row.published_spread),
+            ):  # fmt: skip
+                if mean is not None:
+                    low, high = ((mean - spread) / 100, (mean + spread) / 100) if spread else (None, None)
+                    rows.append({"name": f"{name}, {kind}", "value": mean / 100, "low": low, "high": high, "kind": kind})
+        return plots.bars(rows, figure, kind="kind", colours={"ours": "#4a6fa5", "published": "#9aa5b1"})
 
     def __repr__(self) -> str:
         return f"BenchReport({self.suite}, {self.scale}: {self.done} of {self.runs} runs)"

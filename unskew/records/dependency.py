@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from unskew.core import plots
 from unskew.records.groups import Estimate
 
 
@@ -31,6 +32,12 @@ class Dependency:
         if self.temporal is not None:
             table["temporal"] = {kind: {at: e.json() for at, e in by.items()} for kind, by in self.temporal.items()}
         return {**table, "command": self.command}
+
+    def plot(self) -> Any:
+        """An Altair chart: accuracy against the share of the rows that is kept."""
+        kinds = (("rows that feed the shortcut are left out", self.repaired), ("random rows are left out", self.random))
+        rows = [{"x": x, "y": y, "series": name} for name, values in kinds for x, y in zip(self.rates, values, strict=True)]
+        return plots.lines(rows, "share of the rows that is kept", "accuracy", columns=1)
 
     def __repr__(self) -> str:
         return f"Dependency(beta {self.beta:.3f} for {self.phi})"

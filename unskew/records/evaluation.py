@@ -121,6 +121,10 @@ class Evaluation:
         note = self.answers.get("leakage", {}).get("note", "")
         return dict.fromkeys(("leakage.amplification", "leakage.dataset_at_f1"), note) if note else {}
 
+    def plot(self) -> Any:
+        """An Altair chart: accuracy on average and by group."""
+        return self.groups.plot()
+
     def _repr_html_(self) -> str:
         rule = f"{self.selection['rule']} (step {self.selection['step']})"
         about = notebook.facts(

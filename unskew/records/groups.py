@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unskew.core import notebook
+from unskew.core import notebook, plots
 
 SMALL_GROUP = 30  # a group with fewer rows is marked wherever it is shown
 AVERAGES = ("plain", "class_balanced", "group_mean", "worst_group", "aligned", "conflicting", "unbiased")  # of Groups
@@ -92,6 +92,21 @@ class Groups:
     def __repr__(self) -> str:
         shown = [f"{name} {100 * e.value:.1f} %" for name in AVERAGES if not math.isnan((e := getattr(self, name)).value)]
         return f"Groups({len(self.cells)} groups of {self.plain.n} rows: {', '.join(shown)})"
+
+    def plot(self) -> Any:
+        """An Altair chart: the averages with their intervals, then the accuracy of every group that has rows."""
+        found = {name: getattr(self, name) for name in AVERAGES}
+        rows = [
+            {"name": name.replace("_", " "), "value": e.value, "low": e.low, "high": e.high, "kind": "average"}
+            for name, e in found.items()
+            if not math.isnan(e.value)
+        ]
+        for c in self.cells:
+            bias = _named(self.bias_values, c.bias)
+            name = self.classes[c.y] + (f", {bias}" if bias else "")
+            rows.append({"name": name, "value": c.accuracy, "kind": "aligned" if c.aligned else "group"})
+        colours = {"average": "#9aa5b1", "aligned": "#3f978a", "group": "#4a6fa5"}
+        return plots.bars([r for r in rows if not math.isnan(r["value"])], "accuracy", kind="kind", colours=colours)
 
     def _repr_html_(self) -> str:
         estimates = [(name, getattr(self, name)) for name in AVERAGES]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unskew.core import notebook
+from unskew.core import notebook, plots
 from unskew.records.table import Table
 
 
@@ -33,9 +33,14 @@ class Measured:
     name: str
     before: Reading
     after: Reading
+    phrase: str = ""  # the name in a sentence
+
+    @property
+    def words(self) -> str:
+        return self.phrase or self.name
 
     def json(self) -> dict[str, Any]:
-        return {"name": self.name, "before": self.before.json(), "after": self.after.json()}
+        return {"name": self.name, "phrase": self.phrase, "before": self.before.json(), "after": self.after.json()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +130,10 @@ class Repaired:
     @classmethod
     def of_json(cls, found: Mapping[str, Any], table: Table, path: Path, page: Path) -> "Repaired":
         """A repair read back from its file; fields that version 0.1 did not write are empty."""
-        measured = [Measured(r["name"], Reading(**r["before"]), Reading(**r["after"])) for r in found["representations"]]
+        measured = [
+            Measured(r["name"], Reading(**r["before"]), Reading(**r["after"]), r.get("phrase", ""))
+            for r in found["representations"]
+        ]
         groups = dict(found["groups"])
         shares = [BiasShares(**b) for b in groups.pop("by_bias")]
         same = ("verdict", "kept", "rows", "unreadable", "noisy", "repair", "settings", "training", "run", "seed", "figures")
@@ -135,6 +143,23 @@ class Repaired:
             effective=found.get("effective"), change=found.get("change", ""), harms=found.get("harms", []),
             version=found["unskew"], table=table, path=path, page=page,
         )  # fmt: skip
+
+    def plot(self) -> Any:
+        """An Altair chart: what of the label can be read before and after."""
+        rows = [
+            {
+                "name": f"{m.name}, {when}",
+                "value": max(r.bias or 0.0, 0.0),
+                "low": max(r.low or 0.0, 0.0),
+                "high": max(r.high or 0.0, 0.0),
+                "kind": when,
+            }
+            for m in self.measured
+            for when, r in (("before", m.before), ("after", m.after))
+        ]
+        return plots.bars(
+            rows, "share of the label that can be read", kind="kind", colours={"before": "#9aa5b1", "after": "#3f978a"}
+        )
 
     def _repr_html_(self) -> str:
         rows = [(m.name, notebook.percent(m.before.bias), notebook.percent(m.after.bias)) for m in self.measured]

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unskew.core import notebook
+import polars as pl
+
+from unskew.core import notebook, plots
 from unskew.core.errors import UserError
 from unskew.core.files import check_shape, read_json
+from unskew.records.table import Table
 
 # What a run that can be opened records about itself: key, and type of the value or what it holds in turn.
 _RECORD: dict[str, Any] = {
@@ -89,6 +92,28 @@ class Run:
             if isinstance(row, dict) and type(row.get("step")) is int and isinstance(row.get("kind"), str):
                 rows[(row["step"], row["kind"])] = row
         return [rows[key] for key in sorted(rows)]
+
+    @property
+    def predictions(self) -> pl.DataFrame:
+        """What the run said of every row it was evaluated on, with a column `split`: the tables of `evaluate` in one frame.
+
+        `trained` are rows that it was trained on.
+        """
+        tables = {path.stem: Table.read(path).frame for path in sorted((self.path / "predictions").glob("*.parquet"))}
+        if not tables:
+            raise UserError(f"{str(self.path)!r} has no predictions yet; make them with: unskew evaluate {self.path}")
+        named = [frame.with_columns(pl.lit(name).alias("split")) for name, frame in tables.items()]
+        return pl.concat(named, how="diagonal_relaxed")
+
+    def plot(self) -> Any:
+        """An Altair chart: what the log says of training and validation, by step."""
+        rows = [
+            {"x": line["step"], "y": value, "series": f"{line['kind']} {name}"}
+            for line in self.log()
+            for name, value in line.items()
+            if name not in ("step", "kind", "lr") and isinstance(value, int | float)
+        ]
+        return plots.lines(rows, "step", "value")
 
     def _repr_html_(self) -> str:
         cfg = self.config

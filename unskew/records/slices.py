@@ -118,4 +118,5 @@ class Slices:
         if not found:
             return f"no slice of the {self.rows} rows looked at contradicts the biased probe"
         rows = sum(s.n for s in found)
-        return f"{rows} of {self.rows} rows, in {len(found)} slices, contradict what a biased probe says"
+        where = "1 slice" if len(found) == 1 else f"{len(found)} slices"
+        return f"{rows} of {self.rows} rows, in {where}, contradict what a biased probe says"

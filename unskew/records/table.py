@@ -52,6 +52,21 @@ class Table:
     def index(self) -> Tensor:
         return torch.from_numpy(self.frame["index"].to_numpy().astype("int64", copy=True))
 
+    def to_polars(self) -> pl.DataFrame:
+        """The table as a polars frame: `frame`."""
+        return self.frame
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas frame, which needs pandas."""
+        return self.frame.to_pandas()
+
+    def __getitem__(self, columns: Any) -> Any:
+        """Columns or rows, as of the polars frame."""
+        return self.frame[columns]
+
+    def _repr_html_(self) -> str:
+        return self.frame._repr_html_()
+
     def column(self, name: str) -> Tensor:
         """A numeric column as a tensor; a list column becomes a matrix."""
         if name not in self.frame.columns:

@@ -63,7 +63,7 @@ from torch import Tensor
 from unskew.core import checkpoint, progress
 from unskew.core.config import whole_names
 from unskew.core.errors import UserError
-from unskew.core.matrix import Matrix, Rows, slices
+from unskew.core.matrix import Matrix, Rows, passes, slices
 from unskew.core.rng import stream
 from unskew.repairs._contract import Outcome, Use, Work, one_class_per_row, unit_rows
 from unskew.stats.groups import tensor_of
@@ -167,7 +167,7 @@ def repair_weights(
     if isinstance(features, Tensor):
         features = features.reshape(len(features), -1) if features.ndim > 1 else features[:, None]
         features = features if features.dtype.is_floating_point else features.float()
-    for part in slices(len(features)) if not isinstance(features, Scaled) else ():  # what is scaled has been looked at
+    for part in passes(*features.shape) if not isinstance(features, Scaled) else ():  # what is scaled has been looked at
         wrong = ~torch.isfinite(features[part]).all(1)
         if bool(wrong.any()):
             raise UserError(f"features have NaN or infinity, first in row {part.start + int(wrong.nonzero()[0])}")

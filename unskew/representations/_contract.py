@@ -65,7 +65,8 @@ def grey_of(x: Tensor) -> Tensor:
     """(B, H, W) mean of the channels, standardised per image: `color` covers brightness and contrast."""
     grey = x.mean(1)
     grey = grey - grey.mean((1, 2), keepdim=True)
-    return grey / grey.flatten(1).std(1).clamp(min=1e-3)[:, None, None]
+    spread: Tensor = torch.linalg.vector_norm(grey, dim=(1, 2)) / max(1, grey[0].numel() - 1) ** 0.5
+    return grey / spread.clamp(min=1e-3)[:, None, None]
 
 
 def images_only(data: DataSet) -> str:

@@ -13,8 +13,10 @@ Differs: medians instead of means; the noise of each third of brightness, as sho
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unskew.data.dataset import DataSet
 from unskew.data.native import Floats, Picture
@@ -65,11 +67,23 @@ def pooling(side: int, parts: int) -> Floats:
     return matrix
 
 
+def median(values: NDArray[Any], axis: int | None = None) -> NDArray[Any]:
+    """The median of few values; NumPy's own spends most of its time on what these do not need.
+
+    >>> float(median(np.array([3.0, 1.0, 2.0, 9.0])))
+    2.5
+    """
+    ordered: NDArray[Any] = np.sort(values, axis=axis)
+    length = ordered.shape[axis or 0]
+    middle: NDArray[Any] = (ordered.take((length - 1) // 2, axis or 0) + ordered.take(length // 2, axis or 0)) * np.float32(0.5)
+    return middle
+
+
 def typical(values: Floats) -> float:
     """The median over 6 x 6 tiles of the mean of each: what sits in a few of them, such as a logo, does not count."""
     if min(values.shape) < TILES:
         return float(values.mean())
-    return float(np.median(pooling(values.shape[0], TILES) @ values @ pooling(values.shape[1], TILES).T))
+    return float(median(pooling(values.shape[0], TILES) @ values @ pooling(values.shape[1], TILES).T))
 
 
 def _steps(grey: Floats) -> tuple[float, float]:

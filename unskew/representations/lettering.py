@@ -17,6 +17,7 @@ import numpy as np
 from unskew.data.dataset import DataSet
 from unskew.data.native import Floats, Picture
 from unskew.representations._contract import pictures_only
+from unskew.representations.detail import median
 
 PIXELS, CONTENT, PROBE = True, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
@@ -51,8 +52,9 @@ def windows(strong: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]") -> Floats
     """(rows, columns) share of strokes in windows of 1 x 5 cells."""
     rows, columns = strong.shape[0] // CELL, strong.shape[1] // CELL
     cells = strong[: rows * CELL, : columns * CELL].reshape(rows, CELL, columns, CELL).mean((1, 3), dtype=np.float32)
-    total = np.pad(cells, ((0, 0), (1, 0))).cumsum(1)
-    shares: Floats = (total[:, WIDE:] - total[:, :-WIDE]) / WIDE
+    total: Floats = np.zeros((rows, columns + 1), dtype=np.float32)
+    cells.cumsum(1, out=total[:, 1:])
+    shares: Floats = (total[:, WIDE:] - total[:, :-WIDE]) * np.float32(1 / WIDE)
     return shares
 
 
@@ -65,7 +67,7 @@ def look(picture: Picture, cfg: Config) -> Floats:
         boxes = (shown[strong].astype(np.int64) * BOXES // 256) @ _CODE
         numbers.append(np.sqrt(np.bincount(boxes, minlength=BOXES**3) * (1000 / strong.size)))
         dense = np.sort(windows(strong), axis=None)[::-1] if strong.shape[1] >= CELL * WIDE else np.zeros(1)
-        first, usual = float(dense[0]), float(np.median(dense))
+        first, usual = float(dense[0]), float(median(dense))
         top = [first, dense[:3].mean(), first - dense[min(len(dense) - 1, 12)], np.log(first + 0.01) - np.log(usual + 0.01)]
         numbers.append(np.array([*top, strong.mean()]))
     return np.concatenate(numbers).astype(np.float32)

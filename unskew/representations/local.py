@@ -23,6 +23,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from unskew.core.rng import stream
+from unskew.core.threads import threads_for
 from unskew.data.dataset import DataSet
 from unskew.data.native import Picture
 from unskew.representations._contract import pictures_only
@@ -100,7 +101,8 @@ def gather(block: Tensor, y: Tensor, cfg: Config) -> Tensor:
     pictures = block.view(-1, 3, SIDE, SIDE)
     x = pictures[fitted].float() / 255
     mean, std = x.mean((0, 2, 3), keepdim=True), x.std((0, 2, 3), keepdim=True) + 1e-3
-    network = fit((x - mean) / std, y[fitted], classes)
+    with threads_for(BATCH * 3 * SIDE**2):
+        network = fit((x - mean) / std, y[fitted], classes)
     logits = torch.full((len(y), classes), float("nan"))
     with torch.no_grad():
         for rows in torch.split((~fitted).nonzero().flatten(), 512):

@@ -19,6 +19,7 @@ import numpy as np
 from unskew.data.dataset import DataSet
 from unskew.data.native import Floats, Picture
 from unskew.representations._contract import pictures_only
+from unskew.representations.detail import median
 
 PIXELS, CONTENT, PROBE = True, False, True
 VARIANTS = ({"where": "corners"}, {"where": "edges"})
@@ -43,7 +44,7 @@ def look(picture: Picture, cfg: Config) -> Floats:
     if cfg.where == "corners":
         return _corners(picture)
     shown = tiles(picture, GRID)
-    relative: Floats = (shown - np.median(shown, axis=(0, 1)))[_EDGE]
+    relative: Floats = (shown - median(shown.reshape(-1, shown.shape[2]), axis=0))[_EDGE]
     return relative.ravel()
 
 

@@ -97,13 +97,14 @@ def outliers(grey: Floats) -> Floats:
 
 
 def gather(block: Tensor, y: Tensor, cfg: Config) -> Tensor:
-    return patterns(block.float()) if cfg.kind == "pattern" else recurring(block.long())
+    return patterns(block) if cfg.kind == "pattern" else recurring(block.long())
 
 
 def patterns(rest: Tensor) -> Tensor:
     """(n, 6) agreement of every row's residual (n, D) with the patterns that most rows share, not counting the row itself."""
-    rest = rest - rest.mean(0)
-    rest = rest / rest.norm(dim=1, keepdim=True).clamp(min=1e-6)
+    rest = rest.to(torch.float32, copy=True)  # of 20,000 rows 330 MB: changed in place, not copied again
+    rest -= rest.mean(0)
+    rest /= rest.norm(dim=1, keepdim=True).clamp(min=1e-6)
     some = torch.linspace(0, len(rest) - 1, min(SAMPLE, len(rest))).long()
     agree = rest[some] @ rest[some].T
     agree.fill_diagonal_(0)

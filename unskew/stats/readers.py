@@ -60,7 +60,7 @@ def held_out_opinion(features: Rows, y: Tensor, classes: int, decay: float, seed
         held = with_constant(features.reshape(len(features), -1))
         return held_out_logits(held, y, classes, (decay,), weight=class_balanced(y), seed=seed)[0].argmax(1)
     x = streamed.Standard(features, streamed.moments(features))
-    picked, weight = streamed.sample_of(y, class_balanced(y), 10 * FOLDS, seed)
+    picked, weight = streamed.sample_of(y, class_balanced(y), 10 * FOLDS, seed, streamed.fitted(x.width))
     fold = spread_folds(y[picked], FOLDS, seed)
     outside = (fold[:, None] != torch.arange(FOLDS)).float() * weight[:, None].float()
     w = fit_softmax(x[picked], y[picked], outside, (decay,), classes, tolerance=1e-5)[0]  # (folds, D, C)

@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from unskew.core.rng import stream
+from unskew.core.threads import threads_for
 
 PASS = 130_000  # logits computed at once: they stay in the cache
+WORSE = 1.05  # times the least held-out risk so far: smaller decays are not tried
 MANY = 100_000  # from this many rows on, a part of them is fitted first
 
 
@@ -35,6 +37,7 @@ def fit_with_risks(
     *,
     tolerance: float | None = None,
     iterations: int = 300,
+    judged: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     r"""The minimisers of P cross-entropies that share their features, for each of several weight decays.
 
@@ -44,7 +47,23 @@ def fit_with_risks(
     (n, P), of any type, each column scaled to sum to 1. Returns (decays, P, D, C) and the cross-entropies (decays, P) reached,
     without the penalty. L-BFGS on whitened features, from the largest decay, whose solution is near 0, to the smallest, each
     starting from the previous solution. With many rows a part of them is fitted first, and its solutions are the starts.
+    With `judged` (n, P), weights of held-out rows, decays below one whose held-out risk is clearly worse than that of a larger one
+    are not fitted: they only follow the noise more closely, and take most of the time. They are given the last solution.
     """
+    with threads_for(x.numel()):
+        return _fit(x, y, weight, decays, num_classes, tolerance, iterations, judged)
+
+
+def _fit(
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor,
+    decays: Sequence[float],
+    num_classes: int,
+    tolerance: float | None,
+    iterations: int,
+    judged: Tensor | None,
+) -> tuple[Tensor, Tensor]:
     mean = x[:, 1:].mean(0)
     eigenvalues, vectors = principal_axes(x[:, 1:] - mean)
     scale = eigenvalues.rsqrt()
@@ -59,17 +78,28 @@ def fit_with_risks(
     for rows in (None,) if len(x) < MANY else (_some(len(x)), None):
         part = (white, labels, shares) if rows is None else (white[rows], labels[:, rows], shares[:, rows])
         total = part[2].sum(1, keepdim=True, dtype=torch.float64).clamp(min=1e-300).to(x.dtype)
-        w = zero
+        w, least, latest = zero, float("inf"), None
         for decay in sorted(set(decays), reverse=True):
+            if latest is not None:
+                solved[decay] = latest
+                continue
             penalty = torch.cat([scale.new_zeros(1), decay * scale.square()])[:, None]  # (1 + K, 1)
             start = solved[decay][0] if decay in solved else w
             problem = Problem(*part, total, penalty)
             w, value = minimise(problem, start, 1 / num_classes + penalty, tolerance=tolerance, iterations=iterations)
             solved[decay] = w, value - 0.5 * (penalty * w.square()).sum((1, 2), dtype=torch.float64)
+            if judged is not None and rows is None:
+                risk = float(Problem(white, labels, judged.T, *_judging(judged, penalty)).loss(w)[0].mean())
+                latest, least = solved[decay] if risk > WORSE * least else None, min(risk, least)
     stacked = torch.stack([solved[decay][0] for decay in decays])
     back = torch.einsum("dk,epkc->epdc", turn, stacked[:, :, 1:])
     constant = stacked[:, :, :1] - torch.einsum("d,epdc->epc", mean, back)[:, :, None]
     return torch.cat([constant, back], 2), torch.stack([solved[decay][1] for decay in decays])
+
+
+def _judging(judged: Tensor, penalty: Tensor) -> tuple[Tensor, Tensor]:
+    """Sums of weights (P, 1), and no penalty."""
+    return judged.sum(0).clamp(min=1e-300)[:, None], torch.zeros_like(penalty)
 
 
 def _some(rows: int) -> Tensor:

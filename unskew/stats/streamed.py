@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from unskew.core.errors import UserError
-from unskew.core.matrix import Rows, only, slices
+from unskew.core.matrix import Rows, only, passes
 from unskew.stats.sample import stratified
 
 FITTED = 200_000  # rows that a reader is fitted on, at most
+NUMBERS = 2**24  # and numbers in them: rows of more than 83 columns are fewer. A fit holds about five copies of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def moments(features: Rows) -> Moments:
     """
     rows = 0
     bad, first = 0, -1
-    for part in slices(len(features)):
+    for part in passes(len(features), features.shape[-1]):
         x = features[part].double().flatten(1)
         wrong = ~torch.isfinite(x).all(1)
         if bool(wrong.any()):
@@ -72,9 +73,12 @@ class Standard:
         return 1 + int(self.moments.varies.sum())
 
     def __getitem__(self, rows: slice | Tensor) -> Tensor:
+        found = self.features[rows].flatten(1)
+        x = torch.ones(len(found), self.width)
         kept = self.moments.varies
-        x = (self.features[rows].flatten(1)[:, kept].double() - self.moments.mean[kept]) / self.moments.std[kept]
-        return torch.cat([torch.ones(len(x), 1), x.float()], 1)
+        for part in passes(*found.shape):  # double precision takes twice the memory, and again for every difference
+            x[part, 1:] = ((found[part][:, kept].double() - self.moments.mean[kept]) / self.moments.std[kept]).float()
+        return x
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +104,23 @@ class Scaled:
         return Scaled(only(self.features, rows), self.moments)
 
 
-def sample_of(y: Tensor, weight: Tensor, least: int, seed: int, most: int = 0) -> tuple[Tensor, Tensor]:
+def fitted(width: int) -> int:
+    """Rows that a reader of so many columns is fitted on, at most.
+
+    >>> fitted(64), fitted(336)
+    (200000, 49932)
+    """
+    return min(FITTED, NUMBERS // max(1, width))
+
+
+def sample_of(y: Tensor, weight: Tensor, least: int, seed: int, most: int) -> tuple[Tensor, Tensor]:
     """(positions, weights) of a stratified sample, in order: every class has the share of the weight that it has in all rows.
 
     >>> picked, weight = sample_of(torch.tensor([0] * 900 + [1] * 100), torch.full((1000,), 1e-3), 50, 0, most=100)
     >>> len(picked), round(float(weight[-50:].sum()), 6)
     (140, 0.1)
     """
-    picked = stratified(y, most or FITTED, seed=seed, least=least)
+    picked = stratified(y, most, seed=seed, least=least)
     size = int(y.max()) + 1
     whole = torch.zeros(size, dtype=torch.float64).index_add_(0, y, weight.double())
     there = torch.zeros(size, dtype=torch.float64).index_add_(0, y[picked], weight[picked].double())
@@ -123,7 +136,7 @@ def folds_of_all(rows: int, folds: int, picked: Tensor, fold: Tensor) -> Tensor:
 
 def held_out(x: Standard, w: Tensor, fold: Tensor) -> Iterator[tuple[slice, Tensor]]:
     """(rows, logits) of all rows, chunk by chunk, by the readers w (folds, D, C) of their folds."""
-    for part in slices(len(x)):
+    for part in passes(len(x), x.width):
         block, mine = x[part], fold[part]
         logits = torch.empty(len(block), w.shape[2])
         for k in range(len(w)):
@@ -139,4 +152,5 @@ def by_class(y: Tensor, value: Tensor, size: int) -> Tensor:
 
 def without_numbers(features: Rows) -> Tensor:
     """(n,) rows that have a NaN."""
-    return torch.cat([torch.isnan(features[part]).flatten(1).any(1) for part in slices(len(features))])
+    parts = passes(len(features), features.shape[-1])
+    return torch.cat([torch.isnan(features[part]).flatten(1).any(1) for part in parts])

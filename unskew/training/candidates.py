@@ -26,6 +26,7 @@ class Candidate:
     """A method with its settings."""
 
     name: str
+    method: str = ""  # where it is not the name
     settings: Mapping[str, Any] = field(default_factory=dict)
     cost: float = 1.0  # seconds beside those of erm, roughly
     solved: bool = False  # without steps: trained in full at once
@@ -54,6 +55,13 @@ def candidates(data: DataSet, named: Sequence[str], model: str = "") -> tuple[li
         else:
             fit.append(one)
     return fit, left
+
+
+def plain_training(data: DataSet, model: str = "") -> list[Candidate]:
+    """Plain training, without any remedy: erm; and, where only a last layer learns, its optimum, which is often better."""
+    fits = not data.multi_label and model in LINEAR and linear_default(data)
+    optimum = Candidate(name="plain", method="last_layer", settings={"weights": "plain"}, solved=True)
+    return [Candidate(name="erm"), *([optimum] if fits else [])]
 
 
 def _check(one: Candidate, data: DataSet) -> None:

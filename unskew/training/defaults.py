@@ -20,7 +20,7 @@ from unskew.models.efficientnet_lite0 import WEIGHTS
 PHOTOGRAPH = 60  # pixels: images of this side and more get a pretrained network
 BACKBONE = "efficientnet-lite0"
 EPOCHS, LEAST, MOST = 12, 600, 20_000  # passes over the rows, and the number of steps that they may come to
-LINEAR = {"optim.name": "sgd", "optim.lr": 0.003, "optim.weight_decay": 0.03, "optim.schedule": "cosine"}
+LINEAR = {"optim.name": "sgd", "optim.lr": 0.003, "optim.weight_decay": 0.3, "optim.schedule": "cosine"}
 NETWORK = {
     "optim.name": "adamw", "optim.lr": 0.005, "optim.weight_decay": 0.05, "optim.schedule": "cosine",
     "optim.warmup": "20 steps", "train.batch": 64,

@@ -126,7 +126,7 @@ def audit(
             command=command,
             data=plain(data.describe() | {"reading": as_read(data)}),
             identity=asked,
-            scores=with_slices(_scores(data, index, estimates, twins, asked), columns),
+            table=with_slices(_scores(data, index, estimates, twins, asked), columns),
             slices=sliced,
             page=out / "audit.html",
             duplicates=None if twins is None else told(twins, data.y, given_splits(data)),
@@ -134,7 +134,7 @@ def audit(
             position=position_of(data, index, seed, workers) if not representations else None,
         )
         with nothing_left(out):
-            result.scores.save(out / "scores.parquet")
+            result.table.save(out / "scores.parquet")
             write_text(out / "audit.html", render_audit(result, data))
             write_json(out / "audit.json", result.json())  # last: its presence marks the audit as complete
     return result

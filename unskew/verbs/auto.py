@@ -36,7 +36,7 @@ from unskew.pages.auto import auto_text, render_auto
 from unskew.parts.gate import Gate, gate
 from unskew.records import Auto, Tried
 from unskew.stats.halving import SHARES, makespan, ranked, survivors, that_fit
-from unskew.training.candidates import Candidate, candidates, shortened
+from unskew.training.candidates import Candidate, candidates, plain_training, shortened
 from unskew.training.selection import check
 from unskew.training.settings import check_training, run_config
 from unskew.verbs.audit import audit
@@ -197,27 +197,30 @@ class _Search:
         self.source, self.data, self.given, self.model = source, data, given, model
         self.seed, self.device, self.command, self.rule = seed, device, command, rule
         self.where, self.out, self.asked = where, where.out, asked
-        self.out.mkdir(parents=True, exist_ok=True)
         self.clock = _Clock(self.out / "state.json", asked, limit)
-        self.clock.save()
         self.workers = where.side_by_side
         self.held: Held | None = None
 
     def run(self, expect: Sequence[str]) -> Auto:
         # Nothing before the last figures sees the bias columns, unless the rule asks for them.
-        found = audit(seen_by(self.rule, self.data), out=self.out / "audit", seed=self.seed, expect=expect, command=self.command)
-        self.clock.save()
+        with nothing_left(self.out):
+            self.out.mkdir(parents=True, exist_ok=True)
+            self.clock.save()
+            found = audit(
+                seen_by(self.rule, self.data), out=self.out / "audit", seed=self.seed, expect=expect, command=self.command
+            )
+            self.clock.save()
         opened = gate(found)
         progress.say(f"auto: the gate is {'open' if opened.open else 'closed'}: {opened.reason}")
-        tried, winner = self._halving(opened) if opened.open else ([], Candidate(name=ERM))
+        tried, winner = self._halving(opened) if opened.open else ([], None)
         on = None if self.held is None else self.held.judge_rows()
         finalists = self._final(winner, on)
         erm, last = finalists[0], finalists[-1]
-        gain = on.gain(last.said, erm.said) if on is not None and last is not erm else None
+        gain = on.gain(last.said, erm.said) if on is not None and winner is not None and winner.name != ERM else None
         chosen, words = verdict(opened, [f.record for f in finalists], gain)
         result = Auto(
             verdict=words, recommended=chosen.name, run=chosen.run, gate=opened.json(), rule=self.rule, tried=tried,
-            finalists=[f.record for f in finalists], gain=gain, missing_labels=missing_labels(tried, winner.name),
+            finalists=[f.record for f in finalists], gain=gain, missing_labels=missing_labels(tried, winner.name) if winner else "",
             cut=self.clock.cut, budget=self.clock.limit, seconds=self.clock.spent, rows=self._rows(), source=self._named(),
             seed=self.seed, command=self.command, identity=self.asked, page=self.out / "auto.html",
             audit=self.out / "audit" / "audit.html", test_bias=self.data.bias_names, commit=commit(),
@@ -289,7 +292,7 @@ class _Search:
         if self.where.executor == "ray" and source and Path(source).exists():
             source = str(Path(source).absolute())
         return Work(
-            id=name, source=source, method=one.name, model=self.model, seed=self.seed, device=self.device,
+            id=name, source=source, method=one.method or one.name, model=self.model, seed=self.seed, device=self.device,
             settings={**self.given.dotted(), **one.settings, **more}, keep=str(Path(keep).absolute()) if keep else "",
             place=str(place.absolute()), rows=rows, command=self.command, wanted=not keep,
         )  # fmt: skip
@@ -344,9 +347,10 @@ class _Search:
             cut = ""
         return self.clock.decide(f"rung {k + 1}", kept, cut)
 
-    def _final(self, winner: Candidate, on: Rows | None) -> list[Judged]:
-        """erm and the winner, trained on all training rows."""
-        models = list({c.name: c for c in (Candidate(name=ERM), winner)}.values())
+    def _final(self, winner: Candidate | None, on: Rows | None) -> list[Judged]:
+        """Plain training, erm first, and the winner, trained on all training rows."""
+        plain_ones = plain_training(self.data, self.model)
+        models = list({c.name: c for c in (*plain_ones, *([winner] if winner else []))}.values())
         rows = {split: self.data.rows(split) for split in ("val", "test") if self.data.has(split)}
         ids = [i for part in rows.values() for i in part.tolist()]
         jobs = [self._job(f"final-{one.name}", one, self.out / "models" / one.name, {}, ids, "") for one in models]
@@ -357,4 +361,4 @@ class _Search:
             if why:
                 raise UserError(f"the final training of {job.method} fails: {shlex.quote(job.place)}: {why}")
         place = self.out / "models"
-        return [judged(job.method, place / job.method, results[job.id], self.data, rows, on) for job in jobs]
+        return [judged(c.name, place / c.name, results[job.id], self.data, rows, on) for c, job in zip(models, jobs, strict=True)]

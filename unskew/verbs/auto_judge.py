@@ -26,6 +26,7 @@ from unskew.training.selection import GUESSED, Rule, score
 
 CHOICE = 0.25  # of the training rows, held out for the choice
 KNOWN: Rule = "val-worst-group"
+PLAIN = "plain"  # the last layer at its optimum, without a remedy (training.candidates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +207,14 @@ def judged(name: str, run: Path, result: Mapping[str, Any], data: DataSet, rows:
 
 
 def verdict(opened: Gate, finalists: Sequence[Finalist], gain: tuple[float, float] | None) -> tuple[Finalist, str]:
-    """Which model is recommended, and why."""
+    """Which model is recommended, and why: the winner if it is better than erm, else the better one of plain training."""
     erm, last = finalists[0], finalists[-1]
+    base = next((f for f in finalists if f.name == PLAIN and f.class_balanced >= erm.class_balanced), erm)
+    how = f"Plain training ({base.name if base is erm else 'the last layer at its optimum'}) is recommended"
     if not opened.open:
-        return erm, f"Plain training (erm) is recommended: {opened.reason}."
+        return base, f"{how}: {opened.reason}."
     if gain is None:
-        return erm, "Plain training (erm) is recommended: of all candidates it did best on the rows held out for the choice."
+        return base, f"{how}: of all candidates erm did best on the rows held out for the choice."
     better, balanced = last.score > erm.score, gain[0] > gain[1]
     worst = f"the worst group is {'' if better else 'not better: '}{_percent(last.score)} (erm {_percent(erm.score)})"
     error = f"{100 * gain[0]:+.1f} points, standard error {100 * gain[1]:.1f}"
@@ -221,8 +224,8 @@ def verdict(opened: Gate, finalists: Sequence[Finalist], gain: tuple[float, floa
         return last, f"{last.name} is recommended. {words}"
     why = "which is not enough" if better else "so it is not recommended"
     return (
-        erm,
-        f"Plain training (erm) is recommended. {last.name} won among the candidates, but {words[0].lower()}{words[1:-1]}, {why}.",
+        base,
+        f"{how}. {last.name} won among the candidates, but {words[0].lower()}{words[1:-1]}, {why}.",
     )
 
 

@@ -8,8 +8,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from unskew.core.errors import UserError
 from unskew.core.executor import Job
 from unskew.core.files import read_json, write_json
 from unskew.core.settings import Settings
+from unskew.core.threads import threads_for
 from unskew.core.workplace import Busy
 from unskew.data.sources import load, remembering
 from unskew.records import Run
@@ -69,7 +69,7 @@ def work(job: Work, source: Any = None) -> dict[str, Any]:
     place, started = Path(job.place), time.perf_counter()
     settings = {**job.settings, **({"data.keep": job.keep} if job.keep else {})}
     source = job.source if source is None else source
-    with _one_thread():
+    with threads_for(0):  # sums are added up in an order that depends on the number of threads
         try:
             run = train(
                 source, job.method, model=job.model, out=place, seed=job.seed, device=job.device, settings=settings,
@@ -209,17 +209,6 @@ def _remote(fields: dict[str, Any], keep: bytes, trusted: list[str]) -> tuple[di
 def _trusted(job: Work) -> list[str]:
     """The modules that the worker of a job may import."""
     return registry.trusted([job.source, job.method, job.model, *map(str, job.settings.values())])
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Sums are added up in an order that depends on the number of threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def main(asked: Path) -> None:

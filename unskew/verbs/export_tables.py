@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 
 from unskew.core.errors import UserError
-from unskew.core.files import read_json, write_json, write_text
+from unskew.core.failures import refusing
+from unskew.core.files import check_shape, read_json, write_json, write_text
 from unskew.data.sources import load
 from unskew.pages.cards import data_card, how_to_open
 from unskew.records import Table
@@ -33,14 +34,16 @@ _TYPES = {pl.Int64: "sc:Integer", pl.Float64: "sc:Float", pl.String: "sc:Text", 
 
 def write_tables(form: str, audit: Path, folder: Path, source: Any = None) -> str:
     """Write an audit's rows, and what `form` needs beside them, into `folder`; returns a note."""
-    found = read_json(audit / "audit.json", "an audit")
-    if not isinstance(found.get("data"), Mapping) or not isinstance(found.get("representations"), list):
-        raise UserError(f"{audit / 'audit.json'} is damaged or not an audit; make it again")
+    path = audit / "audit.json"
+    found = read_json(path, "an audit")
+    check_shape(found, {"data": dict, "representations": [dict]}, path)
     rows = _rows(audit, found, source)
     rows.write_parquet(folder / ROWS)
-    write_text(folder / "README.md", data_card(found) + how_to_open(form))
+    with refusing(f"{path} is damaged or was not written by this version of unskew; make it again"):
+        card, croissant = data_card(found) + how_to_open(form), _croissant(found, rows, folder / ROWS)
+    write_text(folder / "README.md", card)
     if form == "croissant":
-        write_json(folder / "croissant.json", _croissant(found, rows, folder / ROWS))
+        write_json(folder / "croissant.json", croissant)
     missing = rows["path"].null_count() if "path" in rows.columns else len(rows)
     return f"{missing} of {len(rows)} rows have no file to show" if missing and form != "croissant" else ""
 

@@ -251,8 +251,8 @@ def _measure(work: Workbench, outcome: Outcome, named: Sequence[str], seed: int)
     measured = []
     for name in names:
         index, features = work.features([name])
-        readings = [_reading(data, features, data.y[index], w, seed) for w in (None, weight[index])]
-        measured.append(Measured(name, *readings))
+        before, after = (_reading(data, features, data.y[index], w, seed) for w in (None, weight[index]))
+        measured.append(Measured(name, before, after, spec(name).phrase))
     return measured
 
 

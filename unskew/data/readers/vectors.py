@@ -57,14 +57,19 @@ def _vector_columns(schema: dict[str, pl.DataType]) -> list[str]:
     return sorted(found, key=lambda name: int(re.sub(r"\D", "", name))) if len(found) > 1 else []
 
 
+def _columns_of(part: Path) -> list[str]:
+    with refusing(f"{part} cannot be read as a Parquet table; it may have been cut"):
+        return _vector_columns(pl.read_parquet_schema(part))
+
+
 def from_vectors(folder: Path, cfg: DataConfig) -> DataSet:
     """The rows of all parts, one part after another."""
     parts, where = parts_of(folder), str(folder)
+    names = _columns_of(parts[0])
+    for part in parts[1:]:
+        if _columns_of(part) != names:
+            raise UserError(f"{part} has other columns than {parts[0].name}; all parts need the same")
     with refusing(f"{where} cannot be read as Parquet parts"):
-        names = _vector_columns(pl.read_parquet_schema(parts[0]))
-        for part in parts[1:]:
-            if _vector_columns(pl.read_parquet_schema(part)) != names:
-                raise UserError(f"{part} has other columns than {parts[0].name}; all parts need the same")
         frame = pl.concat([pl.scan_parquet(part).drop(names) for part in parts]).collect()
         matrix, content = _stored(parts, names)
     if not len(frame):

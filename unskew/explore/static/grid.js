@@ -164,7 +164,8 @@ export class Grid {
     cell.replaceChildren(
       make("span", { class: "frame" }, picture),
       make("span", { class: "line" }, make("span", { class: "label" }, row.label ?? `row ${row.id}`), make("span", { class: "marks" }, ...marks, row.wrong ? make("span", { class: "wrong", title: "a model is wrong here" }, "✗") : null)),
-      make("button", { class: "zoom", tabIndex: -1, "aria-label": `Enlarge ${name}`, title: "Enlarge", onclick: (event) => { event.stopPropagation(); this.open(row.id); } }, "⤢"),
+      // Not a button: an option of a list must not hold another control. The keyboard has Enter for it.
+      make("span", { class: "zoom", "aria-hidden": "true", title: "Enlarge", onclick: (event) => { event.stopPropagation(); this.open(row.id); } }, "⤢"),
     );
     this.mark(cell);
   }

@@ -95,7 +95,7 @@ export class Tagging {
     if (!this.queue.length || this.asking !== one.name) return [];
     const items = this.queue.map((row) => make("div", { class: "question", "data-row": row.id },
       make("img", { src: small(row.id), alt: row.path ?? `row ${row.id}`, onclick: () => this.open(row.id) }),
-      make("div", { class: "line" }, make("button", { class: "yes", onclick: () => this.answer(row, true), "aria-label": `Row ${row.id} has it` }, "Yes"), make("button", { class: "no", onclick: () => this.answer(row, false), "aria-label": `Row ${row.id} lacks it` }, "No"))));
+      make("div", { class: "line" }, make("button", { class: "yes", onclick: () => this.answer(row, true), "aria-label": `Yes, row ${row.id} has it` }, "Yes"), make("button", { class: "no", onclick: () => this.answer(row, false), "aria-label": `No, row ${row.id} lacks it` }, "No"))));
     return [make("p", { class: "ask" }, `Does it show ${one.name}? These would help most:`), make("div", { class: "queue" }, ...items)];
   }
 

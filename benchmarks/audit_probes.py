@@ -1,0 +1,84 @@
+"""What the probes of an audit cost: 300 JPEGs, and many JPEGs beside cleanvision's scan of the same files.
+
+    python -m benchmarks audit_probes [--images 10000]
+
+Processor seconds of a process of its own, with all it starts, less those of one that only imports; trial and slices are left out, as
+they read a pretrained network's features. The first figure is of the probes alone, the second of the whole verb. cleanvision runs
+with its own defaults in one process.
+"""
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks._registry import Figure
+from benchmarks.audit_large import generate
+
+FEW = 300
+PROBES = """
+import sys
+from unskew.data.sources import load
+from unskew.features import compute_many, standard
+from unskew.parts.probing import read
+from unskew.verbs.audit import audited_rows
+data = load(sys.argv[1])
+chosen, _ = standard(data)
+index, features = compute_many(data, chosen, audited_rows(data))
+for one in chosen:
+    read(features[one.name], data.y[index])
+"""
+AUDIT = "import sys, unskew; unskew.audit(sys.argv[1], out=sys.argv[2], trial=False, slices=0)"
+IMPORT = "import unskew.verbs.audit, unskew.training.reference, altair, vl_convert, sklearn.decomposition"
+SCAN = """
+import sys
+from cleanvision import Imagelab
+Imagelab(data_path=sys.argv[1], verbose=False).find_issues(n_jobs=1, verbose=False)
+"""
+LIBRARY = "import cleanvision"
+
+
+def spent(program: str, *words: str, **variables: str) -> tuple[float, float]:
+    """(processor seconds, largest resident memory in GB) of a process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
+    process = subprocess.Popen([sys.executable, "-c", program, *words], env=environment, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{program.strip().splitlines()[0]} ... ended with status {status}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds or used.ru_utime + used.ru_stime, used.ru_maxrss / 2**20
+
+
+def figures(words):
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--images", type=int, default=10_000)
+    given = asked.parse_args(words)
+    home = Path(tempfile.mkdtemp(prefix="unskew-probes-"))
+    try:
+        yield from _figures(home, given.images)
+    finally:
+        shutil.rmtree(home)
+
+
+def _figures(home: Path, images: int):
+    generate(home / "few", FEW)
+    start = min(spent(IMPORT)[0] for _ in range(2))
+    few = [spent(PROBES, str(home / "few"), UNSKEW_DATA=str(home / f"cache-{k}"))[0] - start for k in range(3)]
+    few.sort()
+    what = f"reading {FEW} JPEGs of 224 pixels and all probes of them, beyond importing an audit: processor seconds, median of 3"
+    yield Figure(
+        "probes of 300 photographs", what, None, value=round(few[1], 2), unit="s", most=3.0, more={"import": start, "all": few}
+    )
+    generate(home / "many", images)
+    ours, memory = spent(AUDIT, str(home / "many"), str(home / "out"), UNSKEW_DATA=str(home / "cache"))
+    theirs, _ = spent(SCAN, str(home / "many"))
+    their_start = spent(LIBRARY)[0]
+    what = f"an audit of {images:,} JPEGs over cleanvision's scan of the same files, beyond importing each"
+    more = {"ours (s)": ours - start, "cleanvision (s)": theirs - their_start, "memory (GB)": memory}
+    yield Figure("audit beside cleanvision", what, round((ours - start) / (theirs - their_start), 3), most=1.5, more=more)

@@ -1,0 +1,173 @@
+r"""overlay: a mark that is the same in many pictures, at the same place near an edge: a logo, a stamp, a ruler, a frame, a watermark.
+
+.. math::  r = \mathrm{clip}\Big(\frac{x - \bar x}{\sigma}\Big), \qquad C_b = \frac1n \sum_i r_{ib} r_{ib}^\top, \qquad
+           C_b w = \lambda\, \bar C_{-b}\, w, \quad w^\top \bar C_{-b}\, w = 1, \qquad \phi_{ib} = (w \cdot r_{ib},\ |w \cdot r_{ib}|)
+
+r are the pixels of a block of 8 x 8 less the mean of their neighbours, in local standard deviations. What pictures show has the same
+statistics in every block, so the largest lambda is near 1; a mark makes one block unlike the others (C-bar, the mean of the others at
+the same corner). Blocks near the edge are kept where lambda exceeds three times what a sample of n rows gives by chance. Nothing is kept
+where the subject itself may look like a mark: if the middle of the pictures is as unlike (subjects that are aligned to the pixel), if most
+blocks are (a camera that never moves), or if the edges are much quieter than the middle (a plain ground that the subject reaches into).
+No label is used. Corners are looked at as they are, and reduced to a short side of 96 to 191 pixels.
+
+Source: made here; the largest generalised eigenvalue is Fisher's, and chance is Marchenko and Pastur's edge, 1967.
+Differs: nothing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unskew.data.dataset import DataSet
+from unskew.data.native import Floats, Picture
+from unskew.representations._contract import pictures_only
+
+PIXELS, CONTENT, FOREIGN, CACHED, PROBE = True, False, True, False, True
+VARIANTS: tuple[dict[str, str], ...] = ({},)
+BLOCK = 8
+SIDE = 48  # pixels of a corner
+LIMIT = 3.0  # of a residual, in local standard deviations
+STEPS = 40  # of a residual that is kept as a byte, for each standard deviation
+REDUCED = 96  # pixels of the short side, at least, after reduction
+PLACES = 8  # blocks that are kept
+MOST = 20_000  # rows that are compared
+SAMPLE = 2000  # rows from which marks are estimated
+LEAST_ROWS = 60
+ABOVE_CHANCE = 3.0
+ABOVE_MIDDLE = 2.0  # times the lambda that is usual in the middle of the pictures
+QUIET = 0.4  # of the energy in the middle: with a tenth of the blocks near the edge below it, the ground is plain
+RIDGE = 0.05  # of the mean variance: keeps flat blocks from counting
+FARTHEST = 6.0  # of a score; pictures without the mark have a standard deviation of 1
+
+_GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+_NEAR = np.minimum.outer(np.arange(SIDE // BLOCK), np.arange(SIDE // BLOCK)) < 2  # blocks within 16 pixels of an edge
+CORNER = int(_NEAR.sum())  # blocks of a corner
+MIDDLE = 16  # blocks of the middle, 4 x 4
+BLOCKS = 4 * CORNER + MIDDLE  # of one scale
+
+
+@dataclass(frozen=True)
+class Config:
+    """No settings."""
+
+
+def phrase(cfg: Config) -> str:
+    return "a shared mark at the edge"
+
+
+def applies(data: DataSet, cfg: Config) -> str:
+    if why := pictures_only(data, 2 * BLOCK * 4):
+        return why
+    return f"more than {MOST:,} rows" if len(data) > MOST else ""
+
+
+def look(picture: Picture, cfg: Config) -> NDArray[np.int8]:
+    side = min(picture.pixels.shape[:2])
+    scales = [seen(picture.pixels, 1)]
+    by = side // REDUCED
+    scales.append(seen(picture.pixels, by) if by > 1 else np.zeros_like(scales[0]))
+    return np.concatenate(scales)
+
+
+def seen(pixels: NDArray[np.uint8], by: int) -> NDArray[np.int8]:
+    """Residuals of the blocks at the four corners and in the middle, in steps of 1/40; blocks beyond the middle of a picture are 0."""
+    high, wide = pixels.shape[:2]
+    reach = min(SIDE, min(high, wide) // by // 2 // BLOCK * BLOCK)
+    across = (reach + 2) * by
+    corners = (pixels, pixels[:, ::-1], pixels[::-1], pixels[::-1, ::-1])
+    found = [_blocks(_residual(_grey(turned[:across, :across], by))[:reach, :reach], SIDE)[_NEAR.ravel()] for turned in corners]
+    inner = 4 * BLOCK + 2
+    top, left = ((length - inner * by) // 2 for length in (high, wide))
+    middle = _grey(pixels[max(0, top) :, max(0, left) :][: inner * by, : inner * by], by)
+    found.append(_blocks(_residual(middle)[1 : inner - 1, 1 : inner - 1], 4 * BLOCK))
+    return np.concatenate(found).ravel()
+
+
+def _grey(pixels: NDArray[np.uint8], by: int) -> Floats:
+    grey: Floats = pixels.astype(np.float32) @ _GREY
+    if by == 1:
+        return grey
+    rows, columns = grey.shape[0] // by, grey.shape[1] // by
+    reduced: Floats = grey[: rows * by, : columns * by].reshape(rows, by, columns, by).mean((1, 3))
+    return reduced
+
+
+def _residual(grey: Floats) -> Floats:
+    """What the eight neighbours do not explain, in local standard deviations."""
+    rest = grey - _around(grey)
+    scaled: Floats = np.clip(rest / (np.sqrt(_around(rest * rest)) + 1), -LIMIT, LIMIT)
+    return scaled
+
+
+def _around(grey: Floats) -> Floats:
+    """Mean of 3 x 3 pixels; the outermost are repeated."""
+    mean: Floats = grey
+    for _ in range(2):  # along the rows, then along the columns
+        three = 1 * mean
+        three[1:] += mean[:-1]
+        three[:-1] += mean[1:]
+        three[0] += mean[0]
+        three[-1] += mean[-1]
+        mean = three.T
+    return mean * np.float32(1 / 9)
+
+
+def _blocks(rest: Floats, side: int) -> NDArray[np.int8]:
+    """(blocks, 64) of a square of at most `side` pixels; what it lacks is 0."""
+    full = np.zeros((side, side), dtype=np.int8)
+    full[: rest.shape[0], : rest.shape[1]] = np.rint(rest[:side, :side] * STEPS)
+    count = side // BLOCK
+    return full.reshape(count, BLOCK, count, BLOCK).swapaxes(1, 2).reshape(count * count, BLOCK * BLOCK)
+
+
+def gather(block: Tensor, y: Tensor, cfg: Config) -> Tensor:
+    return marks(block.reshape(len(block), -1, BLOCKS, BLOCK * BLOCK))
+
+
+def marks(rest: Tensor) -> Tensor:
+    """(n, 16) score of every row for the blocks that hold a mark, signed and not; 0 where there are fewer. `rest` is (n, scales, ...)."""
+    scores = rest.new_zeros(len(rest), PLACES, dtype=torch.float32)
+    if len(rest) >= LEAST_ROWS:
+        some = torch.linspace(0, len(rest) - 1, min(SAMPLE, len(rest))).long()
+        found = [(*one, scale) for scale in range(rest.shape[1]) for one in unlike(rest[some, scale].float() / STEPS)]
+        found.sort(key=lambda one: -one[0])
+        for k, (_, place, w, scale) in enumerate(found[:PLACES]):
+            scores[:, k] = (rest[:, scale, place].float() / STEPS @ w).clamp(-FARTHEST, FARTHEST)
+    return torch.cat([scores, scores.abs()], 1)
+
+
+def unlike(rest: Tensor) -> list[tuple[float, int, Tensor]]:
+    """(lambda, block, w) of the blocks near the edge of one scale (n, blocks, 64) that hold a mark."""
+    chance = (1 + (rest.shape[2] / len(rest)) ** 0.5) ** 2
+    second = torch.einsum("nbd,nbe->bde", rest, rest) / len(rest)
+    energy = second.diagonal(dim1=1, dim2=2).sum(1)
+    edge, inside = energy[: 4 * CORNER], energy[4 * CORNER :]
+    found: list[tuple[float, int, Tensor]] = []
+    if not bool((edge > 0).any()) or edge[edge > 0].quantile(0.1) < QUIET * inside.median():
+        return found
+    for corner in range(4):
+        found += _leading(second[corner * CORNER : (corner + 1) * CORNER], corner * CORNER)
+    middle = sorted(one for one, _, _ in _leading(second[4 * CORNER :], 0))
+    usual = middle[len(middle) // 2] if middle else 1.0
+    kept = [one for one in found if one[0] > max(ABOVE_CHANCE * chance, ABOVE_MIDDLE * usual)]
+    return kept if 2 * len(kept) < len(found) else []
+
+
+def _leading(second: Tensor, first: int) -> list[tuple[float, int, Tensor]]:
+    """(lambda, first + block, w) of every block that is not empty, against the mean of the others."""
+    there = (second.diagonal(dim1=1, dim2=2).sum(1) > 0).nonzero().flatten()
+    if len(there) < 3:
+        return []
+    mine = second[there].double()
+    base = (mine.sum(0) - mine) / (len(mine) - 1)
+    level = base.diagonal(dim1=1, dim2=2).mean(1)
+    base = base + RIDGE * level[:, None, None] * torch.eye(base.shape[1], dtype=base.dtype)
+    lower = torch.linalg.cholesky(base)
+    half = torch.linalg.solve_triangular(lower, mine, upper=False)
+    whitened = torch.linalg.solve_triangular(lower, half.mT, upper=False)
+    values, vectors = torch.linalg.eigh((whitened + whitened.mT) / 2)
+    w = torch.linalg.solve_triangular(lower.mT, vectors[:, :, -1:], upper=True)[:, :, 0].float()
+    return [(float(values[k, -1]), first + int(there[k]), w[k]) for k in range(len(there))]
