@@ -19,10 +19,11 @@ def finding(name, kind, bias, features=3, **more):
     )  # fmt: skip
 
 
-def trial(named, gain):
+def trial(named, gain, cost=0.02):
     return Trial(
         supports=gain >= 0.03, reason="", rows=100, conflicting_rows=20, nuisances=tuple((n, n, 0.8) for n in named), named=named,
-        independent=(0.6, 0.6 + gain), conflicting=(0.5, 0.5 + gain), class_balanced=(0.9, 0.88), effective=50.0, error=0.01,
+        independent=(0.6, 0.6 + gain), conflicting=(0.5, 0.5 + gain), class_balanced=(0.9, 0.88), effective=50.0,
+        gain=gain, error=0.01, cost=cost,
     )  # fmt: skip
 
 
@@ -39,6 +40,12 @@ def told():
         ("color:kind=mean", False, None, "question"),
         ("color:kind=mean", False, trial(("color:kind=mean",), 0.05), "shortcut"),
         ("color:kind=mean", False, trial(("color:kind=mean",), 0.0), "question"),  # it explains errors, but may be the signal
+        (
+            "color:kind=mean",
+            False,
+            trial(("color:kind=mean",), 0.05, cost=0.06),
+            "question",
+        ),  # giving it up costs more than it gains
         ("color:kind=mean", False, trial(("texture",), 0.05), "question"),
         ("color:kind=mean", True, trial(("color:kind=mean",), 0.05), "readable"),
         ("crop:where=center", False, None, "readable"),

@@ -1,51 +1,71 @@
-"""The trial before advice: a rise that chance may have made is not advised."""
+"""The trial before advice: a gain that chance may have made, or that costs more than it brings, is not advised."""
 
+import dataclasses
 import math
 
+import pytest
 import torch
 
-from unskew.measure.explained_errors import Explained
-from unskew.parts.opinion import Explanation, Opinion
-from unskew.parts.trial import _decision, rise_error
+from unskew.parts.trial import Trial, decision, loss_fall
+
+SHORTCUT = Trial(
+    supports=False, reason="", rows=3000, conflicting_rows=170, nuisances=(("color:kind=mean", "the mean colour", 0.83),),
+    named=("color:kind=mean",), independent=(0.72, 0.85), conflicting=(0.47, 0.78), class_balanced=(0.94, 0.90), effective=650.0,
+    gain=0.30, error=0.04, cost=0.13,
+)  # fmt: skip
+# Photographs whose dark area is the class itself: balancing gains a little and costs more.
+SIGNAL = dataclasses.replace(
+    SHORTCUT, independent=(0.74, 0.79), conflicting=(0.57, 0.71), class_balanced=(0.82, 0.75), gain=0.045, error=0.022, cost=0.088
+)
 
 
-def right(*verdicts):
-    """Logits of two classes that are right (1) or wrong (0) about rows of class 0."""
-    return torch.tensor([[1.0, 0.0] if v else [0.0, 1.0] for v in verdicts])
+def logits(*of_right):
+    """Logits of two classes whose probability of class 0, the right one, is given."""
+    return torch.tensor([[math.log(p), math.log(1 - p)] for p in of_right], dtype=torch.float64)
 
 
-def opinion(low):
-    found = Explanation("color:kind=mean", "mean colour", Explained(0.9, low, 0.95, 40), 0.8)
-    code = torch.zeros(4, dtype=torch.long)
-    return Opinion(torch.arange(4), code, code.new_empty(4, 0), torch.ones(4), ("color:kind=mean",), (found,))
-
-
-def test_equal_weights_give_the_textbook_standard_error():
-    plain, balanced = right(0, 0, 1, 1, 1, 0, 1, 0), right(1, 1, 1, 0, 1, 1, 1, 0)
-    rise = torch.tensor([1.0, 1, 0, -1, 0, 1, 0, 0], dtype=torch.float64)
-    expected = float(rise.std(correction=0)) / math.sqrt(8)
-    y, w = torch.zeros(8, dtype=torch.long), torch.ones(8, dtype=torch.float64)
-    assert math.isclose(rise_error(plain, balanced, y, w), expected, rel_tol=1e-12)
-    assert math.isclose(rise_error(plain, balanced, y, 7 * w), expected, rel_tol=1e-12)  # a scale of the weights changes nothing
+def test_equal_weights_give_the_textbook_mean_and_standard_error():
+    before, after = (0.5, 0.2, 0.9, 0.4), (0.6, 0.5, 0.8, 0.4)
+    fall = [math.log(b) - math.log(a) for a, b in zip(before, after, strict=True)]
+    mean = sum(fall) / 4
+    error = math.sqrt(sum((f - mean) ** 2 for f in fall) / 4) / math.sqrt(4)
+    y, w = torch.zeros(4, dtype=torch.long), torch.ones(4, dtype=torch.float64)
+    assert loss_fall(logits(*before), logits(*after), y, w) == pytest.approx((mean, error), rel=1e-12)
+    assert loss_fall(logits(*before), logits(*after), y, 7 * w) == pytest.approx((mean, error), rel=1e-12)
 
 
 def test_a_heavy_row_is_one_row_of_greater_influence():
-    y, w = torch.zeros(3, dtype=torch.long), torch.tensor([1.0, 1, 2], dtype=torch.float64)
-    one = rise_error(right(0, 1, 0), right(1, 1, 1), y, w)
-    rise, mean = torch.tensor([1.0, 0, 1]), 0.75
-    by_hand = math.sqrt(sum((float(k) * (float(r) - mean)) ** 2 for k, r in zip(w, rise, strict=True))) / 4
-    assert math.isclose(one, by_hand, rel_tol=1e-12)
+    w = torch.tensor([1.0, 1, 2], dtype=torch.float64)
+    mean, error = loss_fall(logits(0.2, 0.5, 0.4), logits(0.4, 0.5, 0.8), torch.zeros(3, dtype=torch.long), w)
+    fall, middle = (math.log(2), 0.0, math.log(2)), 0.75 * math.log(2)
+    assert mean == pytest.approx(middle)
+    assert error == pytest.approx(math.sqrt(sum((k * (f - middle)) ** 2 for k, f in zip((1, 1, 2), fall, strict=True))) / 4)
 
 
-def test_a_gain_within_its_error_is_not_advised():
-    gains = ((0.5, 0.6), (0.3, 0.5))
-    assert _decision(opinion(0.8), 40, *gains, 0.02)[0]
-    supports, reason = _decision(opinion(0.8), 40, *gains, 0.11)
+def test_a_certain_gain_that_pays_is_advised():
+    assert decision(SHORTCUT, 0.83) == (True, "accuracy where the mean colour tells nothing: 72 % plain, 85 % balanced")
+
+
+def test_what_costs_more_than_it_gains_is_not_advised():
+    supports, reason = decision(SIGNAL, 0.82)
     assert not supports
-    assert "may be chance (standard error 11.0 points)" in reason
+    assert "costs more on the rows as they are (7 points of class-balanced accuracy) than it gains" in reason
+    assert "the mean colour may be part of what defines the class" in reason
 
 
-def test_too_small_a_gain_is_not_advised_however_certain():
-    supports, reason = _decision(opinion(0.8), 40, (0.5, 0.52), (0.3, 0.5), 0.001)
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"error": 0.2}, "may be chance"),
+        ({"gain": -0.01}, "gains too little"),
+        ({"independent": (0.8, 0.79)}, "gains too little"),  # surer, but not more often right
+        ({"conflicting": (0.5, 0.5)}, "may be chance"),
+        ({"conflicting_rows": 9}, "only 9 rows contradict it"),
+        ({"named": ()}, "none of the 1 simple representations tried explains for certain"),
+        ({"nuisances": ()}, "no simple representation"),
+    ],
+)
+def test_what_is_not_advised(change, words):
+    supports, reason = decision(dataclasses.replace(SHORTCUT, **change), 0.5)
     assert not supports
-    assert "gains too little" in reason
+    assert words in reason

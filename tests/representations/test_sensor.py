@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from unskew.data.native import Picture
-from unskew.representations.sensor import Config, look, outliers, patterns, recurring, residual
+from unskew.representations.sensor import SIDE, Config, far_correlation, look, outliers, patterns, recurring, residual
 
 
 def shots(n=60, strength=0.03):
@@ -31,13 +31,33 @@ def test_two_sensors_are_told_apart_blind():
 
 
 def test_no_row_is_compared_with_itself():
-    rest = torch.randn(7, 50, generator=torch.Generator().manual_seed(0))
+    rest = torch.randn(7, SIDE * SIDE, generator=torch.Generator().manual_seed(0))
     centred = rest - rest.mean(0)
     unit = centred / centred.norm(dim=1, keepdim=True)
     agree = torch.tensor([[float(unit[i] @ unit[j]) if i != j else 0.0 for j in range(7)] for i in range(7)])
     values = torch.linalg.eigvalsh(agree.double())[-6:]
     # K u = lambda u: a score is the eigenvalue times an entry of a unit vector.
     torch.testing.assert_close(patterns(rest).double().norm(dim=0), values.abs(), rtol=1e-4, atol=1e-5)
+
+
+def test_aligned_subjects_are_no_sensor():
+    rng = np.random.default_rng(0)
+    cell = np.zeros((96, 96, 1))
+    cell[20:24], cell[50:53] = 60, 60  # bars of a solar cell, say, in one class of two
+    pictures = [120 + cell * (k % 2) + 3 * rng.standard_normal((96, 96, 1)) for k in range(60)]
+    block = torch.from_numpy(np.stack([look(Picture(p.astype(np.uint8).repeat(3, 2)), Config()) for p in pictures])).float()
+    scores = patterns(block)
+    assert float(scores[:, -1].abs().max()) == 0.0  # the bars lead, and are left out
+    assert float(scores.abs().max()) < 0.3
+
+
+def test_pixels_far_apart_are_alike_in_stripes_and_not_in_noise():
+    noise = torch.randn(SIDE, SIDE, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert far_correlation(noise) < 0.1
+    by_hand = [np.corrcoef(noise[: SIDE - d, : SIDE - d].flatten(), noise[d:, d:].flatten())[0, 1] for d in range(3, 9)]
+    assert far_correlation(noise) >= max(map(abs, by_hand)) - 0.01
+    stripes = noise + 2 * torch.randn(SIDE, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    assert 0.6 < far_correlation(stripes) < 1.0  # 4 of 5 parts of the variance are shared along a row
 
 
 def test_a_hot_pixel_is_noted_at_its_place():

@@ -5,7 +5,7 @@ readable   the class can be read from it, above chance; it may show the class by
 question   readable, and nobody but the user can say whether it is a shortcut or part of what the class is
 shortcut   readable, and it cannot be part of what the pictures show (how a file was made, a column of the table); or a simple model
            follows it: where it points to another class, that model is right less often than by chance; or it explains, within a
-           class, which rows a simple model gets wrong, and a model that was balanced against it does better there
+           class, which rows a simple model gets wrong, and a model that was balanced against it gains more there than it loses
 trace      readable, but hardly: less than 2 % of the label, or not surely more where it cannot be content and so cannot be asked about
 clean      not told from chance
 """
@@ -32,7 +32,7 @@ from unskew.stats.readers import class_balanced, held_out_logits, with_constant
 
 TRACE = 0.02  # share of the label below which something is not worth a question
 ORDER = ("shortcut", "question", "readable", "trace", "clean")
-LEAST_GAIN = 0.01  # by which balancing must help where the shortcut tells nothing, to call it one
+LIKELY = 1.0  # standard errors by which balancing must help where the shortcut tells nothing, to call it one
 LEAST_MISLED = 20  # rows where a representation points to another class, below which nothing is said of them
 NOTHING_MORE = 0.1  # of what a representation tells: below this share beyond another, the two are the same thing
 ROWS = 2000  # enough to tell whether two representations are the same thing
@@ -57,8 +57,7 @@ def kind_of(e: BiasEstimate, one: Spec, expected: bool, trial: Trial | None, fol
         return "shortcut"
     if trial is None or one.name not in trial.named:
         return "question"
-    helps = trial.independent[1] - trial.independent[0] >= LEAST_GAIN and trial.conflicting[1] > trial.conflicting[0]
-    return "shortcut" if helps else "question"
+    return "shortcut" if trial.helps(LIKELY) else "question"
 
 
 def followed(e: BiasEstimate, index: Tensor, trial: Trial | None, classes: int) -> tuple[float | None, bool]:

@@ -1,15 +1,21 @@
 r"""A quick trial before advice: on features, held out, does balancing against the suspected shortcut help, and what does it cost?
 
 .. math::
-    A_w = \frac{\sum_i w_i\, [\hat y_i = y_i]}{\sum_i w_i}, \qquad
-    \text{advise if } E(\phi) \ge 0.6 \text{ for some nuisance } \phi \text{ and } A_w \text{ rises by 3 points or more, both for certain}
+    L_v(f) = \frac{\sum_i v_i\, \mathrm{CE}(f(x_i), y_i)}{\sum_i v_i}, \qquad G = L_w(\text{plain}) - L_w(\text{balanced}), \qquad
+    K = L_b(\text{balanced}) - L_b(\text{plain})
 
-w makes class and the biased reader's opinion independent (parts.opinion), so A_w is the accuracy where the shortcut tells nothing.
-"For certain": the 95 % interval of E stays above 0.6, and the rise is above its standard error.
-Two linear layers are compared, each on rows it was not fitted on: a plain one, and one that was fitted with w. A nuisance that is
-part of what defines the class explains errors too, but there balancing gains nothing: its contradicting rows are simply hard.
+w makes class and the biased reader's opinion independent (parts.opinion), so L_w is the loss where the shortcut tells nothing; b gives
+every class the same say on the rows as they are. Two linear layers are compared, each on rows it was not fitted on: a plain one, and
+one that was fitted with w. Balancing is advised if some nuisance explains the plain layer's errors for certain (the 95 % interval of
+measure explained_errors stays above 0.6), the gain G is certain (1.645 standard errors), G is at least the cost K, and accuracy rises
+too, where the shortcut tells nothing and on the rows that lack it.
+
+A nuisance that is part of what defines the class explains errors too. But there the rows that contradict it are simply hard, so
+balancing gains little, and costs more on the rows as they are. Losses are compared rather than accuracies because a few dozen rows
+that lack the shortcut decide: their losses tell what their right answers cannot.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +24,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unskew.data.dataset import DataSet
-from unskew.parts.opinion import EXPLAINS, Opinion, balanced_accuracy, opinion_of, reference_logits
+from unskew.parts.opinion import EXPLAINS, balanced_accuracy, opinion_of, reference_logits
 from unskew.stats.independence import effective_rows
 from unskew.stats.readers import class_balanced, held_out_logits
 
-GAIN = 0.03  # rise of the accuracy where the shortcut tells nothing
-CERTAIN = 1.0  # standard errors that the rise must exceed, besides GAIN
+CERTAIN = 1.645  # standard errors that the gain must exceed: one-sided 95 %
 DECAYS = (0.1, 1.0, 10.0)  # of the two layers
 LEAST_CONFLICTING = 10  # rows whose class and opinion differ, below which nothing can be tried
 MOST = 5000  # rows of a trial
@@ -43,8 +48,15 @@ class Trial:
     conflicting: tuple[float, float]  # accuracy on rows that seem to lack the shortcut
     class_balanced: tuple[float, float]  # on the rows as they are: what giving up the shortcut costs there
     effective: float  # rows
-    error: float  # standard error of the rise of `independent`
+    gain: float  # fall of the loss where the shortcut tells nothing, in nats
+    error: float  # standard error of `gain`
+    cost: float  # rise of the class-balanced loss on the rows as they are
     judged: tuple[Tensor, Tensor] | None = None  # ids of the rows, and whether the simple model is right about them, held out
+
+    def helps(self, certain: float) -> bool:
+        """Whether balancing gains more than chance would, by so many standard errors, and at least what it costs."""
+        rises = all(after > before for before, after in (self.independent, self.conflicting))
+        return rises and self.gain > certain * self.error and self.gain >= self.cost
 
     def json(self) -> dict[str, Any]:
         pairs = ("independent", "conflicting", "class_balanced")
@@ -56,7 +68,7 @@ class Trial:
             "explained_errors": {name: value for name, _, value in self.nuisances},
             "named": list(self.named),
             "effective_rows": self.effective,
-            "gain_error": self.error,
+            "loss": {"gain": self.gain, "error": self.error, "cost": self.cost},
             **{name: {"before": getattr(self, name)[0], "after": getattr(self, name)[1]} for name in pairs},
         }
 
@@ -67,67 +79,71 @@ def trial(data: DataSet, rows: Tensor, features: Tensor, *, seed: int = 0, worke
     reference = reference_logits(features, y, classes, seed=seed)
     opinion = opinion_of(data, rows, y, classes, reference, features=features, seed=seed, workers=workers)
     x = torch.cat([features.new_ones(len(features), 1), features], 1)
-    w = opinion.weight
-    plain = _best(held_out_logits(x, y, classes, DECAYS, weight=class_balanced(y), seed=seed), y, class_balanced(y))
+    w, alike = opinion.weight, class_balanced(y)
+    plain = _best(held_out_logits(x, y, classes, DECAYS, weight=alike, seed=seed), y, alike)
     balanced = _best(held_out_logits(x, y, classes, DECAYS, weight=w, seed=seed), y, w)
-    away = opinion.code != y
-    independent = (_accuracy(plain, y, w), _accuracy(balanced, y, w))
-    conflicting = (_accuracy(plain, y, away.double()), _accuracy(balanced, y, away.double()))
-    error = rise_error(plain, balanced, y, w)
-    supports, reason = _decision(opinion, int(away.sum()), independent, conflicting, error)
-    return Trial(
-        supports=supports,
-        reason=reason,
+    away = (opinion.code != y).double()
+    gain, error = loss_fall(plain, balanced, y, w)
+    tried = Trial(
+        supports=False,
+        reason="",
         rows=len(y),
         conflicting_rows=int(away.sum()),
         nuisances=tuple((e.name, e.phrase, e.errors.value) for e in opinion.explanations),
         named=opinion.source,
-        independent=independent,
-        conflicting=conflicting,
+        independent=(_accuracy(plain, y, w), _accuracy(balanced, y, w)),
+        conflicting=(_accuracy(plain, y, away), _accuracy(balanced, y, away)),
         class_balanced=(balanced_accuracy(plain, y), balanced_accuracy(balanced, y)),
         effective=effective_rows(w),
+        gain=gain,
         error=error,
+        cost=-loss_fall(plain, balanced, y, alike)[0],
         judged=(rows, reference.argmax(1) == y),
     )
+    supports, reason = decision(tried, opinion.explained)
+    return dataclasses.replace(tried, supports=supports, reason=reason)
 
 
-def _decision(
-    opinion: Opinion, away: int, independent: tuple[float, float], conflicting: tuple[float, float], error: float
-) -> tuple[bool, str]:
-    tried = f"{len(opinion.explanations)} simple representations tried"
-    if not opinion.explanations:
+def decision(tried: Trial, explained: float) -> tuple[bool, str]:
+    """Whether a remedy is supported, and why; `explained` is the best explanation's area under the curve."""
+    if not tried.nuisances:
         return False, "these rows have no simple representation that could explain which of them a simple model gets wrong"
-    if not opinion.source:
-        return (
-            False,
-            f"none of the {tried} explains for certain which rows a simple model gets wrong (best {opinion.explained:.2f}, "
-            f"interval above {EXPLAINS} needed)",
-        )
-    names = ", ".join(e.phrase for e in opinion.explanations if e.name in opinion.source)
-    if away < LEAST_CONFLICTING:
+    if not tried.named:
         return False, (
-            f"{names} tells the class of nearly every row: only {away} rows contradict it, too few to learn from; weighting cannot "
-            "help. Collect rows without it, or neutralise it"
+            f"none of the {len(tried.nuisances)} simple representations tried explains for certain which rows a simple model gets wrong "
+            f"(best {explained:.2f}, interval above {EXPLAINS} needed)"
         )
-    gain = 100 * (independent[1] - independent[0])
-    words = f"accuracy where {names} tells nothing: {100 * independent[0]:.0f} % plain, {100 * independent[1]:.0f} % balanced"
-    if gain < 100 * GAIN or conflicting[1] <= conflicting[0]:
-        return False, f"{words}; balancing gains too little, so {names} may be part of what defines the class"
-    if gain <= 100 * CERTAIN * error:
-        return False, f"{words}; with so few rows that lack it the gain may be chance (standard error {100 * error:.1f} points)"
-    return True, words
+    names = ", ".join(phrase for name, phrase, _ in tried.nuisances if name in tried.named)
+    if tried.conflicting_rows < LEAST_CONFLICTING:
+        return False, (
+            f"{names} tells the class of nearly every row: only {tried.conflicting_rows} rows contradict it, too few to learn from; "
+            "weighting cannot help. Collect rows without it, or neutralise it"
+        )
+    before, after = (100 * value for value in tried.independent)
+    words = f"accuracy where {names} tells nothing: {before:.0f} % plain, {after:.0f} % balanced"
+    if tried.helps(CERTAIN):
+        return True, words
+    if tried.gain > CERTAIN * tried.error and tried.gain < tried.cost:
+        lost = 100 * (tried.class_balanced[0] - tried.class_balanced[1])
+        return False, (
+            f"{words}; but balancing costs more on the rows as they are ({lost:.0f} points of class-balanced accuracy) than it gains, so "
+            f"{names} may be part of what defines the class"
+        )
+    if tried.gain > 0 and after > before:
+        return False, f"{words}; with so few rows that lack it the gain may be chance"
+    return False, f"{words}; balancing gains too little, so {names} may be part of what defines the class"
+
+
+def loss_fall(plain: Tensor, balanced: Tensor, y: Tensor, weight: Tensor) -> tuple[float, float]:
+    """(fall of the weighted mean cross-entropy from one model to the other, its standard error over rows)."""
+    fall = (F.cross_entropy(plain, y, reduction="none") - F.cross_entropy(balanced, y, reduction="none")).double()
+    mean = (weight * fall).sum() / weight.sum()
+    return float(mean), float((weight * (fall - mean)).square().sum().sqrt() / weight.sum())
 
 
 def _best(logits: Tensor, y: Tensor, weight: Tensor) -> Tensor:
     loss = [float((weight * F.cross_entropy(z, y, reduction="none").double()).mean()) for z in logits]
     return logits[min(range(len(loss)), key=loss.__getitem__)]
-
-
-def rise_error(plain: Tensor, balanced: Tensor, y: Tensor, weight: Tensor) -> float:
-    """Standard error of the rise in weighted accuracy, over rows: both layers judge the same ones."""
-    rise = (balanced.argmax(1) == y).double() - (plain.argmax(1) == y).double()
-    mean = (weight * rise).sum() / weight.sum()
-    return float((weight * (rise - mean)).square().sum().sqrt() / weight.sum())
 
 
 def _accuracy(logits: Tensor, y: Tensor, weight: Tensor) -> float:

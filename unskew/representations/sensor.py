@@ -5,7 +5,9 @@ r"""sensor: which camera it was: the fixed pattern of its pixels' errors, or sin
 
 x-bar is the mean of 3 x 3 pixels and sigma the local spread, in the middle 64 x 64 pixels. Pictures of one sensor share a pattern, so
 their residuals agree a little; the leading eigenvectors u of K show it without a label. A picture is not compared with itself, so
-every score correlates it with a pattern that was estimated on other pictures. `pixels` notes where a picture has pixels beyond all
+every score correlates it with a pattern that was estimated on other pictures. The errors of pixels far apart have nothing to do with each
+other; a shared pattern whose pixels 3 to 8 apart are alike (|correlation| above 0.25) shows subjects that are aligned, and counts as 0.
+`pixels` notes where a picture has pixels beyond all
 eight neighbours, and keeps the eight places that recur most.
 
 Source: Lukas, Fridrich, Goljan, "Digital camera identification from sensor pattern noise", IEEE TIFS 2006.
@@ -30,6 +32,8 @@ VARIANTS = ({"kind": "pattern"}, {"kind": "pixels"})
 SIDE = 64
 LIMIT = 3.0  # of a residual, in local standard deviations
 PATTERNS = 6
+FAR = range(3, 9)  # pixels: the filter and a colour mosaic reach 2
+ALIKE = 0.25  # correlation of pixels that far apart; about 0.1 for cameras, 0.4 and more for what pictures show
 PLACES = 8  # recurring pixels
 NOTED = 12  # of each picture
 MOST = 20_000  # rows that are compared
@@ -110,9 +114,21 @@ def patterns(rest: Tensor) -> Tensor:
     agree.fill_diagonal_(0)
     count = min(PATTERNS, len(some))
     vectors = torch.linalg.eigh(agree.double())[1][:, -count:].float()
-    scores = rest @ (rest[some].T @ vectors)
+    shared = rest[some].T @ vectors
+    scores = rest @ shared
     scores[some] = agree @ vectors
-    return torch.as_tensor(scores)
+    camera = [far_correlation(one.view(SIDE, SIDE)) <= ALIKE for one in shared.T]
+    return torch.as_tensor(scores * torch.tensor(camera))
+
+
+def far_correlation(pattern: Tensor) -> float:
+    """The largest correlation, in size, of pixels 3 to 8 apart along rows, columns and diagonals."""
+    p = (pattern - pattern.mean()) / pattern.std().clamp(min=1e-12)
+    found = []
+    for d in FAR:
+        left, right, up, down = p[:, :-d], p[:, d:], p[:-d], p[d:]
+        found += [(left * right).mean(), (up * down).mean(), (left[:-d] * right[d:]).mean(), (left[d:] * right[:-d]).mean()]
+    return float(torch.stack(found).abs().max())
 
 
 def recurring(places: Tensor) -> Tensor:
