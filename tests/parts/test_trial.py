@@ -53,6 +53,15 @@ def test_what_costs_more_than_it_gains_is_not_advised():
     assert "the mean colour may be part of what defines the class" in reason
 
 
+def test_a_gain_pays_in_loss_or_in_accuracy():
+    by_loss = dataclasses.replace(SHORTCUT, independent=(0.75, 0.77), class_balanced=(0.97, 0.94))
+    by_accuracy = dataclasses.replace(SHORTCUT, gain=0.11, cost=0.12)
+    assert by_loss.pays
+    assert by_accuracy.pays
+    assert not dataclasses.replace(by_loss, cost=0.31).pays
+    assert SIGNAL.helps(1.645) is False
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

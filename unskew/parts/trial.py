@@ -7,8 +7,8 @@ r"""A quick trial before advice: on features, held out, does balancing against t
 w makes class and the biased reader's opinion independent (parts.opinion), so L_w is the loss where the shortcut tells nothing; b gives
 every class the same say on the rows as they are. Two linear layers are compared, each on rows it was not fitted on: a plain one, and
 one that was fitted with w. Balancing is advised if some nuisance explains the plain layer's errors for certain (the 95 % interval of
-measure explained_errors stays above 0.6), the gain G is certain (1.645 standard errors), G is at least the cost K, and accuracy rises
-too, where the shortcut tells nothing and on the rows that lack it.
+measure explained_errors stays above 0.6), the gain G is certain (1.645 standard errors) and at least the cost K, in loss or in accuracy,
+and accuracy rises where the shortcut tells nothing and on the rows that lack it.
 
 A nuisance that is part of what defines the class explains errors too. But there the rows that contradict it are simply hard, so
 balancing gains little, and costs more on the rows as they are. Losses are compared rather than accuracies because a few dozen rows
@@ -56,7 +56,13 @@ class Trial:
     def helps(self, certain: float) -> bool:
         """Whether balancing gains more than chance would, by so many standard errors, and at least what it costs."""
         rises = all(after > before for before, after in (self.independent, self.conflicting))
-        return rises and self.gain > certain * self.error and self.gain >= self.cost
+        return rises and self.gain > certain * self.error and self.pays
+
+    @property
+    def pays(self) -> bool:
+        """Whether balancing gains at least what it costs on the rows as they are, in loss or in accuracy."""
+        lost = self.class_balanced[0] - self.class_balanced[1]
+        return self.gain >= self.cost or self.independent[1] - self.independent[0] >= lost
 
     def json(self) -> dict[str, Any]:
         pairs = ("independent", "conflicting", "class_balanced")
@@ -123,7 +129,7 @@ def decision(tried: Trial, explained: float) -> tuple[bool, str]:
     words = f"accuracy where {names} tells nothing: {before:.0f} % plain, {after:.0f} % balanced"
     if tried.helps(CERTAIN):
         return True, words
-    if tried.gain > CERTAIN * tried.error and tried.gain < tried.cost:
+    if tried.gain > CERTAIN * tried.error and not tried.pays:
         lost = 100 * (tried.class_balanced[0] - tried.class_balanced[1])
         return False, (
             f"{words}; but balancing costs more on the rows as they are ({lost:.0f} points of class-balanced accuracy) than it gains, so "
