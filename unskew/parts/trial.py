@@ -119,25 +119,37 @@ def decision(tried: Trial, explained: float) -> tuple[bool, str]:
             f"none of the {len(tried.nuisances)} simple representations tried explains for certain which rows a simple model gets wrong "
             f"(best {explained:.2f}, interval above {EXPLAINS} needed)"
         )
-    names = ", ".join(phrase for name, phrase, _ in tried.nuisances if name in tried.named)
+    phrases = [phrase for name, phrase, _ in tried.nuisances if name in tried.named]
+    names = _listed(phrases)
     if tried.conflicting_rows < LEAST_CONFLICTING:
         return False, (
-            f"{names} tells the class of nearly every row: only {tried.conflicting_rows} rows contradict it, too few to learn from; "
+            f"the class of nearly every row shows in {names}: only {tried.conflicting_rows} rows contradict that, too few to learn from; "
             "weighting cannot help. Collect rows without it, or neutralise it"
         )
     before, after = (100 * value for value in tried.independent)
-    words = f"accuracy where {names} tells nothing: {before:.0f} % plain, {after:.0f} % balanced"
+    tell = "tells" if len(phrases) == 1 else "tell"
+    words = f"accuracy where {names} {tell} nothing: {before:.0f} % plain, {after:.0f} % balanced"
     if tried.helps(CERTAIN):
         return True, words
     if tried.gain > CERTAIN * tried.error and not tried.pays:
         lost = 100 * (tried.class_balanced[0] - tried.class_balanced[1])
         return False, (
             f"{words}; but balancing costs more on the rows as they are ({lost:.0f} points of class-balanced accuracy) than it gains, so "
-            f"{names} may be part of what defines the class"
+            "this may be part of what defines the class"
         )
     if tried.gain > 0 and after > before:
-        return False, f"{words}; with so few rows that lack it the gain may be chance"
-    return False, f"{words}; balancing gains too little, so {names} may be part of what defines the class"
+        return False, f"{words}; with so few rows that contradict this the gain may be chance"
+    return False, f"{words}; balancing gains too little, so this may be part of what defines the class"
+
+
+def _listed(phrases: list[str]) -> str:
+    """At most three of them; the rest as a number.
+
+    >>> _listed(["the colour", "the border"]), _listed(["a", "b", "c", "d", "e"])
+    ('the colour and the border', 'a, b and 3 more')
+    """
+    shown = phrases if len(phrases) <= 3 else [*phrases[:2], f"{len(phrases) - 2} more"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def loss_fall(plain: Tensor, balanced: Tensor, y: Tensor, weight: Tensor) -> tuple[float, float]:
