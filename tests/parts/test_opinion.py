@@ -4,7 +4,8 @@ import pytest
 import torch
 
 import unskew as package
-from unskew.parts.opinion import nuisances, opinion_of, reference_logits
+from unskew.measure.explained_errors import Explained
+from unskew.parts.opinion import Explanation, _chosen, nuisances, opinion_of, reference_logits
 from unskew.parts.trial import trial
 from unskew.training.reference import advice, quick_trial, trial_features
 
@@ -101,3 +102,15 @@ def test_a_second_shortcut_is_found_behind_the_first():
     assert abs(tells(both.weight, stripes) - 0.5) < 0.1
     assert max(tells(one.weight, colour), tells(one.weight, stripes)) > 0.75
     assert "separate shortcuts" in both.words()
+
+
+def explained(name, value, low, accuracy):
+    return Explanation(name, name, Explained(value, low, 0.99, 40), accuracy)
+
+
+def test_what_reads_the_class_as_well_as_the_best_explanation_sharpens_the_opinion():
+    best = explained("border", 0.97, 0.94, 0.970)
+    certain, unsure = explained("brightest", 0.71, 0.61, 0.991), explained("mean", 0.71, 0.55, 0.991)
+    worse, nearly = explained("texture", 0.70, 0.65, 0.80), explained("histogram", 0.90, 0.5, 0.5)
+    assert _chosen([best, nearly, certain, unsure, worse]) == ["border", "histogram", "brightest"]
+    assert _chosen([unsure]) == []
