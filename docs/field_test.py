@@ -83,8 +83,8 @@ def page() -> str:
     lines = [
         "# Field test",
         "",
-        "Default commands, each set with a planted shortcut at two strengths and without one. The rules were set while looking at all",
-        "families but fruit (of places-two, at seed 1 and 95 %), partly at this seed, so only fruit is a held-out judgement. Made by",
+        "Default commands, each set with a planted shortcut at two strengths and without one. The rules were set while looking at seed 0",
+        "of all families (of places-two, also at seed 1 and 95 %), so other seeds are the held-out judgement, and of the same families. Made by",
         "`make docs` from [field-test.csv](field-test.csv), which has every run with its commit; the runs are those of",
         "",
         "    unskew bench field-test --scale small --out field",
