@@ -153,10 +153,13 @@ def test_the_last_rows_by_time():
     assert data.inputs.shape == (2,)
 
 
-def test_an_order_that_is_that_of_the_classes_goes_class_by_class():
-    rows = frame(300).with_columns(label=pl.Series([k // 100 for k in range(300)]), when=pl.Series(range(300)))
+@pytest.mark.parametrize("classes", [2, 3])
+def test_an_order_that_is_that_of_the_classes_goes_class_by_class(classes):
+    size = 300 // classes
+    rows = frame(300).with_columns(label=pl.Series([k // size for k in range(300)]), when=pl.Series(range(300)))
     data = load(rows, order="when")
-    assert (data.split == 2).nonzero().flatten().tolist() == [c * 100 + k for c in range(3) for k in range(90, 100)]
+    last = range(size - size // 10, size)
+    assert (data.split == 2).nonzero().flatten().tolist() == [c * size + k for c in range(classes) for k in last]
     assert "the last rows of every class by when" in data.describe()["notes"][-1]
 
 

@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 import unskew as package
-from unskew.verbs.around import leaks_of, position_of
+from unskew.verbs.around import apart_of, leaks_of, position_of
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -33,6 +33,9 @@ def test_order_is_a_leak_and_the_corner_is_where_the_class_shows(table):
     assert [leak["kind"] for leak in found["findings"]] == ["order"]
     assert found["findings"][0]["auc"] > 0.95
     assert found["findings"][0]["command"] == "data.order=name"
+    assert apart_of(data, found) == "data.order=name"
+    assert apart_of(data, None) == ""
+    assert apart_of(package.load(table, order="name"), found) == ""  # already done
     where = position_of(data, index, 0, 0)
     assert [m["class"] for m in where["maps"]] == ["a", "b"]
     for m in where["maps"]:

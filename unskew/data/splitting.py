@@ -315,14 +315,14 @@ def by_order(
     """The last rows are the test, those before them val; and how it was done.
 
     Over all rows, as with time; class by class where the order is (nearly) that of the classes, so that blocks would hold fewer
-    than half of them or leave a class without training rows.
+    than half of them, or only one, or leave a class without training rows.
     """
     label = y if y.ndim == 1 else torch.zeros(len(y), dtype=torch.long)
     done, carved = _last_rows(torch.zeros_like(label), split, missing, share, rank, unit)
     classes = torch.unique(label[split == 0])
     blocks = [torch.unique(label[done == code]) for code, title in missing if title in carved]
     kept = len(torch.unique(label[done == 0])) == len(classes)
-    if kept and all(2 * len(block) >= len(classes) for block in blocks):
+    if kept and all(len(block) >= min(len(classes), max(2, len(classes) / 2)) for block in blocks):
         return done, carved, f"the last rows by {by}"
     done, carved = _last_rows(label, split, missing, share, rank, unit)
     return done, carved, f"the last rows of every class by {by}, as the last rows of all would lack classes or take one whole"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -28,6 +29,14 @@ def leaks_of(data: DataSet, index: Tensor, features: Rows | None, seed: int) -> 
         "findings": [{**_finite(dataclasses.asdict(one)), "flatters": _number(one.flatters)} for one in found.findings],
         "notes": list(found.notes),
     }
+
+
+def apart_of(data: DataSet, found: Mapping[str, Any] | None) -> str:
+    """The setting that keeps what leaks on one side of the splits; empty if nothing leaks, or the splits are the user's own."""
+    if not data.carved or (data.reading is not None and data.reading.order):
+        return ""
+    commands = [one["command"] for one in (found or {}).get("findings", [])]
+    return next((command for command in commands if command.startswith("data.")), "")
 
 
 def position_of(data: DataSet, index: Tensor, seed: int, workers: int) -> dict[str, Any] | None:

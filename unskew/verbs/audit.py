@@ -39,7 +39,7 @@ from unskew.parts.trial import Trial
 from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Gallery, LeftOut, Shown, Step, Table
 from unskew.stats.splits import PARTS
 from unskew.training.reference import advice, quick_trial
-from unskew.verbs.around import leaks_of, position_of
+from unskew.verbs.around import apart_of, leaks_of, position_of
 from unskew.verbs.slices import SAMPLE, check_most, find_slices, with_slices
 
 GALLERY = 6  # pictures of each kind and class
@@ -106,7 +106,7 @@ def audit(
             found = grouped(found, features, data.y[index], len(data.classes), seed)
         rank = {f.name: k for k, f in enumerate(found)}
         estimates.sort(key=lambda pair: rank[pair[0].name])
-        twins = of_data(data)
+        twins, leaked = of_data(data), leaks_of(data, index, features.get("low_resolution"), seed)
         sliced, columns = (None, pl.DataFrame()) if not slices else find_slices(
             data, index, estimates, features, most=slices, seed=seed, workers=workers
         )  # fmt: skip
@@ -120,7 +120,7 @@ def audit(
             columns=[column_finding(data, name, index, attack, seed, parts) for name in data.bias_names],
             left_out=LeftOut(classes=dropped, representations=left, unreadable=unreadable),
             gallery=gallery(data, index, estimates),
-            next=_next(data, tried),
+            next=_next(data, tried, any(f.verdict in ("shortcut", "question") for f in found), apart_of(data, leaked)),
             trial=None if tried is None else tried.json(),
             seed=seed,
             command=command,
@@ -130,7 +130,7 @@ def audit(
             slices=sliced,
             page=out / "audit.html",
             duplicates=None if twins is None else told(twins, data.y, given_splits(data)),
-            leaks=leaks_of(data, index, features.get("low_resolution"), seed),
+            leaks=leaked,
             position=position_of(data, index, seed, workers) if not representations else None,
         )
         with nothing_left(out):
@@ -281,12 +281,13 @@ def _trial(data: DataSet, index: Tensor, seed: int, workers: int) -> Trial | Non
     return quick_trial(data, rows, seed, workers) if len(rows) else None
 
 
-def _next(data: DataSet, tried: Trial | None) -> list[Step]:
-    """Commands to run next. A remedy is named only if the trial supports it."""
+def _next(data: DataSet, tried: Trial | None, doubted: bool, apart: str) -> list[Step]:
+    """Commands to run next, with the setting `apart` that keeps splits from leaking. A remedy is named only if the trial supports it."""
     if not data.has_inputs:
         return []
-    source = as_words(data)
-    steps = [Step(why="train plainly and see whether the model takes the shortcut", command=f"unskew train {source} --out run")]
+    source = f"{as_words(data)} {apart}".rstrip()
+    why = "train plainly and see whether the model takes the shortcut" if doubted else "train plainly"
+    steps = [Step(why=why, command=f"unskew train {source} --out run")]
     runs = ["run"]
     found = advice(data, tried)
     if tried is not None and tried.supports:
