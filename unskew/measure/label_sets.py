@@ -144,11 +144,14 @@ def weighted_average_precision(score: Tensor, y: Tensor, counts: Tensor) -> Tens
 
 def by_bias(logits: Tensor, y: Tensor, bias: Tensor, num_values: int) -> list[list[dict[str, float]]]:
     """For every label and bias value: rows, rows with the label, recall, false-alarm rate, F1; NaN where undefined."""
-    guess = (logits > 0).double()
-    y = y.double()
-    mask = torch.stack([(bias == v).double() for v in range(num_values)])  # (V, N); -1 is in none
-    rows = mask.sum(1)
-    hit, said, true = mask @ (guess * y), mask @ guess, mask @ y  # (V, L)
+    rows = torch.zeros(num_values, dtype=torch.float64)
+    hit, said, true = torch.zeros(3, num_values, y.shape[1], dtype=torch.float64)  # each (V, L)
+    for part in passes(*y.shape):
+        guess, has = (logits[part] > 0).double(), y[part].double()
+        mask = torch.stack([(bias[part] == v).double() for v in range(num_values)])  # (V, m); -1 is in none
+        rows += mask.sum(1)
+        for into, these in ((hit, guess * has), (said, guess), (true, has)):
+            into += mask @ these
     undefined = torch.tensor(math.nan, dtype=torch.float64)
 
     def share(part: Tensor, whole: Tensor) -> Tensor:
