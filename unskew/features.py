@@ -168,6 +168,17 @@ def _features(
             yield index, blocks
 
 
+def learnt_from(one: Spec, rows: int) -> str:
+    """What a result says of a representation that learnt from a sample of so many rows; empty if it did not.
+
+    >>> learnt_from(spec("sensor"), 200_000), learnt_from(spec("color"), 200_000)
+    ('learnt from 4,000 of 200,000 rows, drawn class by class; every row is scored', '')
+    """
+    if one.kind.learn is None or rows <= SAMPLED:
+        return ""
+    return f"learnt from {SAMPLED:,} of {rows:,} rows, drawn class by class; every row is scored"
+
+
 def _sampled(data: DataSet, specs: list[Spec], rows: Tensor, workers: int, batch: int) -> tuple[Tensor, dict[str, Any]]:
     """(ids, what was learnt) of a sample of rows in which every class keeps its share."""
     y = data.y[rows]
