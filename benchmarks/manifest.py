@@ -1,9 +1,9 @@
 """Folders of many small JPEGs: listing them the first and the second time, and the memory of an audit as the rows grow.
 
-    python -m benchmarks manifest [--files 20000,200000] [--no-audit]
+    python -m benchmarks manifest [--files 20000,200000] [--side 32] [--no-audit]
 
-Files are written below --folder (a temporary one), 32 pixels a side, in four class folders. The first reading opens every file, the
-second starts from the manifest. The audit runs its probes only, without slices and trial.
+Files are written below --folder (a temporary one) in four class folders, 32 pixels a side; from 64 on, every probe applies. The first
+reading opens every file, the second starts from the manifest. The audit runs its probes only, without slices and trial.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from PIL import Image
 from benchmarks._registry import Figure
 from benchmarks.audit_large import memory_of
 
-SIDE, CLASSES = 32, 4
+CLASSES = 4
 SECONDS, GIGABYTES = 5.0, 0.3
 LISTING = """
 import json, resource, sys, time
@@ -36,7 +36,7 @@ print(json.dumps({"rows": len(data), "seconds": time.perf_counter() - seconds, "
 """
 
 
-def write(root: Path, files: int) -> None:
+def write(root: Path, files: int, side: int) -> None:
     """Coarse noise; one class is a little lighter. What is there already stays, so that sizes may follow one another."""
     for c in range(CLASSES):
         (root / f"class {c}").mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ def write(root: Path, files: int) -> None:
         if not path.exists():
             coarse = np.random.default_rng(k).integers(0, 200, (4, 4, 3), dtype=np.uint8) + np.uint8(20 * (k % CLASSES == 0))
             out = io.BytesIO()
-            Image.fromarray(coarse).resize((SIDE, SIDE), Image.Resampling.BILINEAR).save(out, "JPEG", quality=85)
+            Image.fromarray(coarse).resize((side, side), Image.Resampling.BILINEAR).save(out, "JPEG", quality=85)
             path.write_bytes(out.getvalue())
 
 
@@ -85,6 +85,7 @@ def audit(root: Path, out: Path, environment: dict[str, str]) -> tuple[float, fl
 def figures(words):
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--files", default="20000,200000")
+    asked.add_argument("--side", type=int, default=32)
     asked.add_argument("--folder", type=Path)
     asked.add_argument("--no-audit", action="store_true")
     given = asked.parse_args(words)
@@ -95,7 +96,7 @@ def figures(words):
         root, cache = home / f"photos-{files}", home / f"cache-{files}"
         shutil.rmtree(cache, ignore_errors=True)
         environment = {**os.environ, "UNSKEW_DATA": str(cache)}
-        write(root, files)
+        write(root, files, given.side)
         first = listing(root, environment)
         again = min((listing(root, environment) for _ in range(3)), key=lambda one: one["seconds"])
         assert again["fingerprint"] == first["fingerprint"]
@@ -112,7 +113,7 @@ def figures(words):
             shutil.rmtree(home / f"out-{files}", ignore_errors=True)
             audits[files] = audit(root, home / f"out-{files}", environment)
             what = f"largest memory of an audit (probes only, no slices) of {files:,} JPEGs and its workers"
-            more = {"seconds": audits[files][1]}
+            more = {"seconds": audits[files][1], "pixels of a side": given.side}
             yield Figure(
                 f"manifest, audit of {files:,} files", what, None, value=round(audits[files][0], 3), unit="GB", more=more
             )
@@ -120,6 +121,7 @@ def figures(words):
         few, many = min(audits), max(audits)
         what = f"memory of an audit (probes only, no slices) of {many:,} JPEGs beyond that of {few:,}"
         more = {f"{n:,} files": {"GB": round(gb, 3), "seconds": round(s, 1)} for n, (gb, s) in audits.items()}
+        more |= {"pixels of a side": given.side}
         growth = round(audits[many][0] - audits[few][0], 3)
         yield Figure("manifest, memory of an audit", what, None, value=growth, unit="GB", most=GIGABYTES, more=more)
     if given.folder is None:

@@ -8,7 +8,9 @@ import torch
 from tests.support.pictures import features, pictures
 from unskew import features as _base
 from unskew.data.dataset import Memory
-from unskew.features import compute, spec
+from unskew.data.native import picture_of
+from unskew.features import compute, compute_many, spec
+from unskew.stats.sample import stratified
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -65,3 +67,33 @@ def test_a_chunk_without_a_readable_row_has_no_features(monkeypatch):
         index, found = compute(data, [spec("color")], torch.arange(30))
         assert index.tolist() == [*range(10), *range(20, 30)]
         torch.testing.assert_close(found["color"], data.inputs.x[index].float().flatten(2).amax(2) / 255)
+
+
+@pytest.mark.parametrize("name", ["local", "overlay", "sensor:kind=pattern", "sensor:kind=pixels"])
+def test_what_compares_rows_learns_from_a_sample_and_scores_every_row(name, monkeypatch):
+    g = torch.Generator().manual_seed(0)
+    x = torch.nn.functional.interpolate(torch.randint(0, 256, (300, 3, 9, 9), generator=g).float(), size=72, mode="bilinear")
+    x = (x + 20 * torch.randn(300, 3, 72, 72, generator=g)).clamp(0, 255).byte()
+    x[::3, :, 8:16, :8] = (255 * torch.randint(0, 2, (8, 8), generator=g)).byte()  # a mark that many share
+    x[::2, :, 40, 30] = 255
+    data = pictures(x)
+    one, rows = spec(name), torch.arange(300)
+    looks = torch.stack([torch.from_numpy(one.kind.look(picture_of(p), one.cfg)) for p in x])
+    whole = compute(data, [one], rows)[1][name]
+    expected = one.kind.score(one.kind.learn(looks, data.y, one.cfg), looks, rows, one.cfg)
+    torch.testing.assert_close(whole, expected, equal_nan=True)
+    monkeypatch.setattr(_base, "CHUNK", 32)
+    monkeypatch.setattr(_base, "SAMPLED", 200)
+    monkeypatch.setattr(_base, "FEW", 10)
+    sample = stratified(data.y, 200)
+    place = torch.full((300,), -1)
+    place[sample] = torch.arange(len(sample))
+    expected = one.kind.score(one.kind.learn(looks[sample], data.y[sample], one.cfg), looks, place, one.cfg)
+    assert expected.nan_to_num().abs().sum() > 0
+    torch.testing.assert_close(compute(data, [one], rows)[1][name], expected, equal_nan=True)
+    monkeypatch.setattr(_base, "HELD", 10)
+    index, found = compute_many(data, [spec("color"), one], rows)
+    assert torch.equal(index, rows)
+    torch.testing.assert_close(found[name][:], expected, equal_nan=True)
+    judged = (~found[name][:].isnan().any(1)).sum()
+    assert int(judged) == (200 if name == "local" else 300)  # half of the sample was fitted on

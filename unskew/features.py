@@ -22,9 +22,11 @@ from unskew.data.sources import pieces
 from unskew.data.stored import Stored
 from unskew.representations._contract import Representation
 from unskew.representations._contract import load as representation
+from unskew.stats.sample import stratified
 
 CHUNK = 1024  # rows per cached file: the most an interrupted run loses
 FEW = 20_000  # rows whose features always fit
+SAMPLED = 4_000  # rows that a representation learns from which compares rows with one another
 HELD = 2**28  # bytes of features in memory; more are kept in a file
 
 
@@ -98,16 +100,12 @@ def compute(
     data: DataSet, specs: list[Spec], rows: Tensor, *, workers: int = 0, batch: int = 32
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """(ids, {name: (n, D)}) of the rows whose input can be read, in memory; cached features are not computed again."""
-    kept = list(_chunks(data, specs, rows, workers, batch))
+    kept = list(_features(data, specs, rows, workers, batch))
     ids = torch.cat([index for index, _ in kept])
     # A chunk without a readable row does not know how wide its features would be.
     kept = [part for part in kept if len(part[0])] or kept[:1]
-    whole = {}
-    # One after another, and what is joined is let go: pictures that are gathered are not held twice.
-    for one in {one.name: one for one in specs}.values():
-        block = torch.cat([blocks.pop(one.name) for _, blocks in kept])
-        whole[one.name] = _gathered(one, block, data.y[ids])
-    return ids, whole
+    # One after another, and what is joined is let go: nothing is held twice.
+    return ids, {name: torch.cat([blocks.pop(name) for _, blocks in kept]).float() for name in {one.name: one for one in specs}}
 
 
 def compute_many(
@@ -119,34 +117,90 @@ def compute_many(
         return rows, {one.name: others[one.name] if one in rest else data.inputs.matrix.only(rows) for one in specs}
     if len(rows) <= FEW:
         return compute(data, specs, rows, workers=workers, batch=batch)  # type: ignore[return-value]
-    first, blocks = next(_chunks(data, specs, rows[:CHUNK], workers, batch))
+    first, blocks = next(_chunks(data, [one for one in specs if one.kind.learn is None], rows[:CHUNK], workers, batch))
     if not len(first) or 4 * len(rows) * sum(block.shape[1] for block in blocks.values()) <= HELD:
         return compute(data, specs, rows, workers=workers, batch=batch)  # type: ignore[return-value]
     folder = cache() / "features" / data.fingerprint
-    spills = {one.name: Spill(folder) for one in specs if one.kind.gather is None}
-    held: dict[str, list[Tensor]] = {one.name: [] for one in specs if one.kind.gather is not None}
+    spills = {one.name: Spill(folder) for one in specs}
     ids = []
     try:
-        for index, blocks in _chunks(data, specs, rows, workers, batch):
+        for index, blocks in _features(data, specs, rows, workers, batch):
             ids.append(index)
             for name, spill in spills.items():
                 spill.add(blocks[name].float())
-            for name, parts in held.items():
-                parts += [blocks[name]] if len(index) else []
     except BaseException:
         for spill in spills.values():
             spill.drop()
         raise
-    index = torch.cat(ids)
-    whole: dict[str, Rows] = {name: spill.matrix() for name, spill in spills.items()}
-    for one in specs:
-        if one.name in held:  # what is gathered from all rows at once cannot be had from chunks
-            whole[one.name] = _gathered(one, torch.cat(held[one.name]), data.y[index])
-    return index, {one.name: whole[one.name] for one in specs}
+    return torch.cat(ids), {name: spill.matrix() for name, spill in spills.items()}
 
 
 def _but(specs: list[Spec], name: str) -> list[Spec]:
     return [one for one in specs if one.name != name]
+
+
+def _features(
+    data: DataSet, specs: list[Spec], rows: Tensor, workers: int, batch: int
+) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+    """(ids, features by name) chunk by chunk. What is learnt from many rows is learnt from at most SAMPLED of them, before the pass."""
+    learning = list({one.name: one for one in specs if one.kind.learn is not None}.values())
+    if not learning:
+        yield from _chunks(data, specs, rows, workers, batch)
+    elif len(rows) <= SAMPLED:
+        parts = list(_chunks(data, specs, rows, workers, batch))
+        some = [part for part in parts if len(part[0])] or parts[:1]
+        ids, place = torch.cat([index for index, _ in some]), 0
+        scored = {}
+        for one in learning:
+            block = torch.cat([blocks.pop(one.name) for _, blocks in some])
+            scored[one.name] = _scored(one, _learnt(one, block, data.y[ids]), block, torch.arange(len(ids)))
+        for index, blocks in parts:
+            yield index, blocks | {name: block[place : place + len(index)] for name, block in scored.items()}
+            place += len(index)
+    else:
+        ids, known = _sampled(data, learning, rows, workers, batch)
+        places = torch.full((len(data),), -1)
+        places[ids] = torch.arange(len(ids))
+        for index, blocks in _chunks(data, specs, rows, workers, batch):
+            if len(index):
+                for one in learning:
+                    blocks[one.name] = _scored(one, known[one.name], blocks[one.name], places[index])
+            yield index, blocks
+
+
+def learnt_from(one: Spec, rows: int) -> str:
+    """What a result says of a representation that learnt from a sample of so many rows; empty if it did not.
+
+    >>> learnt_from(spec("sensor"), 200_000), learnt_from(spec("color"), 200_000)
+    ('learnt from 4,000 of 200,000 rows, drawn class by class; every row is scored', '')
+    """
+    if one.kind.learn is None or rows <= SAMPLED:
+        return ""
+    return f"learnt from {SAMPLED:,} of {rows:,} rows, drawn class by class; every row is scored"
+
+
+def _sampled(data: DataSet, specs: list[Spec], rows: Tensor, workers: int, batch: int) -> tuple[Tensor, dict[str, Any]]:
+    """(ids, what was learnt) of a sample of rows in which every class keeps its share."""
+    y = data.y[rows]
+    picked = stratified(y, SAMPLED) if y.ndim == 1 else torch.linspace(0, len(rows) - 1, SAMPLED).long()
+    parts = [part for part in _chunks(data, specs, rows[picked], workers, batch) if len(part[0])]
+    if not parts:
+        raise UserError(f"none of {len(picked):,} rows of {data.name}, drawn class by class, can be read")
+    ids = torch.cat([index for index, _ in parts])
+    blocks = {one.name: torch.cat([blocks.pop(one.name) for _, blocks in parts]) for one in specs}
+    return ids, {one.name: _learnt(one, blocks.pop(one.name), data.y[ids]) for one in specs}
+
+
+def _learnt(one: Spec, block: Tensor, y: Tensor) -> Any:
+    assert one.kind.learn is not None
+    with torch.no_grad():
+        return one.kind.learn(block, y, one.cfg) if len(block) else None
+
+
+def _scored(one: Spec, learnt: Any, block: Tensor, place: Tensor) -> Tensor:
+    assert one.kind.score is not None
+    with torch.no_grad():
+        return one.kind.score(learnt, block, place, one.cfg).float() if len(block) else block.float()
 
 
 def _chunks(
@@ -205,12 +259,6 @@ class _Features:
         looking = [one for one in self.specs if one.kind.look is not None]
         parts = _stream(self.data, list(torch.split(chunk, self.batch)), 0, looking) if _looks(self.specs) else None
         return _chunk(self.data, self.specs, chunk, parts)
-
-
-def _gathered(one: Spec, block: Tensor, y: Tensor) -> Tensor:
-    """The features of all rows, from what was seen of each."""
-    with torch.no_grad():
-        return block.float() if one.kind.gather is None else one.kind.gather(block, y, one.cfg).float()
 
 
 Found = dict[str, tuple[Tensor, Tensor]]  # ids and features by representation

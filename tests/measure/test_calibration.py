@@ -1,12 +1,16 @@
 """Expected calibration error by hand, and an interval that finds a calibrated model calibrated."""
 
+import importlib
 import math
 
 import pytest
 import torch
 
 from unskew.core.errors import UserError
+from unskew.core.matrix import spilled
 from unskew.measure import calibration, calibration_by_bias
+
+module = importlib.import_module("unskew.measure.calibration")  # unskew.measure has a function of this name
 
 
 def logits_of(p):
@@ -75,3 +79,28 @@ def test_the_same_seed_gives_the_same_interval():
 def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(UserError, match="needs logits"):
         calibration(torch.zeros(3), torch.zeros(3))
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_by_counts_the_error_is_the_same_and_the_interval_that_of_drawn_rows(several, monkeypatch, tmp_path):
+    g = torch.Generator().manual_seed(2)
+    n = 4000
+    p = 0.5 + 0.495 * torch.rand(n, generator=g, dtype=torch.float64)
+    y = (torch.rand(n, generator=g, dtype=torch.float64) < p - 0.1).long()
+    logits, y = (torch.stack([p, 1 - p], 1).logit(), torch.stack([y, 1 - y], 1)) if several else (logits_of(p), y)
+    logits, bias = logits.float(), torch.arange(n) % 2
+    drawn, gap = calibration_by_bias(logits, y, bias)
+    monkeypatch.setattr(module, "COUNTED", 1000)
+    ways = [calibration_by_bias(logits, y, bias), calibration_by_bias(spilled(logits, tmp_path), y, bias)]
+    if not several:  # what is kept of predictions that are not held: the class, and how sure it is
+        sure, guess = logits.double().softmax(1).max(1)
+        ways.append(calibration_by_bias(guess, y, bias, sure=sure))
+    for found, between in ways:
+        assert between.estimate.value == pytest.approx(gap.estimate.value)
+        for value, expected in drawn.items():
+            got = found[value]
+            assert got.error.value == pytest.approx(expected.error.value)
+            assert (got.confidence, got.accuracy) == pytest.approx((expected.confidence, expected.accuracy))
+            assert [b.n for b in got.bins] == [b.n for b in expected.bins]
+            # A 95 % quantile of 400 draws is known to about a tenth of the standard deviation, itself about half of it.
+            assert got.error.high - got.error.value == pytest.approx(expected.error.high - expected.error.value, rel=0.2)

@@ -1,5 +1,6 @@
 """DPA where both directions are known: a model that follows the bias, one that ignores it, one that errs at random."""
 
+import importlib
 import math
 
 import pytest
@@ -8,6 +9,9 @@ import torch
 from unskew.measure import directional_amplification
 from unskew.measure.directional_amplification import relative_change, to_bias, to_task, told_by
 from unskew.measure.leakage import Amplification, Leakage
+from unskew.stats.resample import counts
+
+dpa = importlib.import_module("unskew.measure.directional_amplification")  # unskew.measure has a function of this name
 
 
 def rows(n=6000, seed=0, aligned=0.7):
@@ -75,3 +79,34 @@ def test_both_directions_at_once_and_missing_values():
     found = directional_amplification(torch.eye(2)[y], y, a, more=more)
     assert found.to_bias.value == pytest.approx(0.2)
     assert found.to_task.value == pytest.approx(0.0)  # the decisions are the labels
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_draws_by_counts_have_the_scores_of_the_rows_they_count(single):
+    # The same draws written out: row i as often as its count says, judged by the function that takes rows.
+    g = torch.Generator().manual_seed(0)
+    n = 3000
+    code, half = torch.randint(0, 3, (n,), generator=g), torch.rand(n, generator=g) < 0.5
+    follows = (torch.rand(n, 4, generator=g) < 0.2 + 0.2 * code[:, None]).long()
+    tables = (
+        [torch.eye(4)[follows.sum(1).clamp(max=3)], torch.eye(4)[code]] if single else [follows.float(), follows.flip(1).float()]
+    )
+    got = dpa._told_in_draws(tables, code, half, single, seed=5)
+    often = torch.cat([w for _, w in counts(dpa.BOOTSTRAP, n, 5)], 1).long()
+    for draw in (0, 7, 199):
+        rows = torch.arange(n).repeat_interleave(often[draw])
+        expected = [told_by(t[rows], code[rows], half[rows], single) for t in tables]
+        assert got[draw].tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def test_interval_by_counts_is_that_of_drawn_rows(monkeypatch):
+    y, a, g = rows(4000)
+    follows = torch.eye(2)[torch.where((a != y) & (torch.rand(4000, generator=g) < 0.5), a, y)]
+    drawn = to_task(follows, y, a, 0.85)
+    monkeypatch.setattr(dpa, "COUNTED", 1000)
+    counted = to_task(follows, y, a, 0.85)
+    assert counted.value == drawn.value
+    # A 2.5 % quantile of 200 normal draws is known to 0.19 standard deviations; here the difference of two of them, threefold.
+    spread = (drawn.high - drawn.low) / 3.92
+    assert counted.low == pytest.approx(drawn.low, abs=3 * 1.42 * 0.19 * spread)
+    assert counted.high == pytest.approx(drawn.high, abs=3 * 1.42 * 0.19 * spread)

@@ -7,7 +7,9 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score, f1_score
 
+import unskew.measure.label_sets as module
 from unskew.core.errors import UserError
+from unskew.core.matrix import spilled
 from unskew.measure.label_sets import by_bias, label_sets, weighted_average_precision, weighted_f1
 from unskew.stats.f1 import macro_f1
 
@@ -104,3 +106,35 @@ def test_draws_in_blocks_are_the_same_draws(monkeypatch):
     whole = label_sets(logits, y, seed=3)
     monkeypatch.setattr("unskew.measure.label_sets.HELD", 300 * 7)  # 401 rows of counts, seven at a time
     assert label_sets(logits, y, seed=3) == whole
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_by_counts_figures_are_scikit_learns_and_intervals_those_of_drawn_rows(ties, monkeypatch, tmp_path):
+    logits, y = sets(n=3000, ties=ties)
+    logits[:, 1] -= 2  # most rows of this label are predicted without it
+    drawn = label_sets(logits, y)
+    monkeypatch.setattr(module, "COUNTED", 1000)
+    for given in (logits, spilled(logits, tmp_path)):
+        counted = label_sets(given, y)
+        assert counted.f1 == pytest.approx(f1_score(y, logits > 0, average="macro"))
+        assert counted.average_precision == pytest.approx(average_precision_score(y, logits, average="macro"))
+        for k, row in enumerate(counted.per_label):
+            assert row["n"] == float(y[:, k].sum())
+            assert row["f1"] == pytest.approx(f1_score(y[:, k], logits[:, k] > 0))
+        for name in ("f1_interval", "average_precision_interval"):
+            (low, high), (a, b) = getattr(drawn, name), getattr(counted, name)
+            # A 2.5 % quantile of 400 normal draws is known to 0.134 standard deviations; here the difference of two, threefold.
+            assert abs(a - low) < 3 * 1.42 * 0.134 * (high - low) / 3.92
+            assert abs(b - high) < 3 * 1.42 * 0.134 * (high - low) / 3.92
+
+
+def test_a_label_that_a_draw_lacks_is_left_out_by_counts_too(monkeypatch):
+    logits, y = sets(n=2000, labels=2)
+    y[:, 1] = 0
+    y[0, 1] = 1  # in 37 % of the draws no row has it
+    monkeypatch.setattr(module, "COUNTED", 1000)
+    found = label_sets(logits, y)
+    assert found.per_label[1]["average_precision"] == pytest.approx(average_precision_score(y[:, 1], logits[:, 1]))
+    # Where the draw lacks it, the mean is that of the other label: half of a mean of both, where the second is nearly 0, at most.
+    alone = label_sets(logits[:, :1], y[:, :1])
+    assert found.f1_interval[1] > alone.f1_interval[0] > 1.5 * found.f1

@@ -4,7 +4,11 @@ import torch
 
 from unskew.data.native import picture_of
 from unskew.parts.probing import read
-from unskew.representations.local import DECAY, SIDE, Config, adam, gather, halves, look
+from unskew.representations.local import DECAY, SIDE, Config, adam, halves, learn, look, score
+
+
+def gather(block, y, cfg):
+    return score(learn(block, y, cfg), block, torch.arange(len(block)), cfg)
 
 
 def pictures(marked):

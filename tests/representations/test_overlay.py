@@ -6,7 +6,11 @@ from PIL import Image
 from scipy.linalg import eigh
 
 from unskew.data.native import Picture
-from unskew.representations.overlay import BLOCK, BLOCKS, CORNER, RIDGE, Config, _leading, gather, look, marks, seen
+from unskew.representations.overlay import BLOCK, BLOCKS, CORNER, RIDGE, Config, _leading, learn, look, score, seen
+
+
+def gather(block, y, cfg):
+    return score(learn(block, y, cfg), block, torch.arange(len(block)), cfg)
 
 
 def scene(rng, side=96):
@@ -106,4 +110,4 @@ def test_blocks_of_small_pictures_and_few_rows_are_empty():
     block = seen(np.zeros((64, 64, 3), np.uint8), 1).reshape(BLOCKS, BLOCK * BLOCK)
     assert block.shape == (4 * CORNER + 16, 64)
     assert not block.any()
-    assert not marks(torch.ones(10, 2, BLOCKS, 64, dtype=torch.int8)).any()
+    assert not gather(torch.ones(10, 2 * BLOCKS * 64, dtype=torch.int8), torch.zeros(10), Config()).any()  # too few rows

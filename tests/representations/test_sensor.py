@@ -4,7 +4,16 @@ import numpy as np
 import torch
 
 from unskew.data.native import Picture
-from unskew.representations.sensor import SIDE, Config, far_correlation, look, outliers, patterns, recurring, residual
+from unskew.representations import sensor
+from unskew.representations.sensor import SIDE, Config, agreement, far_correlation, here, look, outliers, residual
+
+
+def patterns(rest):
+    return agreement(sensor.patterns(rest), rest, torch.arange(len(rest)))
+
+
+def recurring(places):
+    return here(sensor.recurring(places), places)
 
 
 def shots(n=60, strength=0.03):
@@ -88,3 +97,16 @@ def test_pictures_smaller_than_the_part_that_is_compared():
     small = residual(np.random.default_rng(0).random((32, 40)).astype(np.float32) * 255)
     assert small.shape == (64 * 64,)
     assert not small.reshape(64, 64)[28:].any()
+
+
+def test_a_row_that_was_not_in_the_sample_is_compared_with_all_of_it():
+    rest = torch.randn(9, SIDE * SIDE, generator=torch.Generator().manual_seed(1))
+    learnt = sensor.patterns(rest[:7])
+    got = agreement(learnt, rest, torch.tensor([*range(7), -1, -1]))
+    torch.testing.assert_close(got[:7], patterns(rest[:7]))
+    mean = rest[:7].mean(0)
+    unit = torch.nn.functional.normalize(rest - mean, dim=1)
+    agree = (unit[:7] @ unit[:7].T).fill_diagonal_(0)
+    vectors = torch.linalg.eigh(agree.double())[1][:, -6:].float()
+    expected = [sum(float(unit[k] @ unit[j]) * vectors[j] for j in range(7)) for k in (7, 8)]
+    torch.testing.assert_close(got[7:], torch.stack(expected), rtol=1e-4, atol=1e-5)

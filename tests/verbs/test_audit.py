@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 import unskew as package
+from unskew import features
 from unskew.core.errors import UserError
 from unskew.measure import Attack
 from unskew.records import Table
@@ -358,3 +359,17 @@ def test_a_finished_audit_of_an_earlier_version_is_recognised_by_its_columns(tmp
     (tmp_path / "out" / "audit.json").write_text(json.dumps(there))
     with pytest.raises(UserError, match="holds another audit"):
         package.audit(tmp_path / "rows.csv", **asked)
+
+
+def test_probes_that_compare_rows_run_at_any_size_and_say_what_they_learnt_from(tmp_path, monkeypatch):
+    g = np.random.default_rng(0)
+    y = np.arange(240) % 2
+    x = np.full((240, 70, 70, 3), 90, dtype=np.uint8) + g.integers(0, 3, (240, 70, 70, 3), dtype=np.uint8)
+    x[y == 1, 20, 30] = 255  # a hot pixel in every picture of one class
+    name = "sensor:kind=pixels"
+    whole = package.audit((x, y), out=tmp_path / "whole", representations=[name], slices=0, trial=False).findings[0]
+    assert "learnt" not in whole.note
+    monkeypatch.setattr(features, "SAMPLED", 120)
+    some = package.audit((x, y), out=tmp_path / "some", representations=[name], slices=0, trial=False).findings[0]
+    assert "learnt from 120 of" in some.note
+    assert some.bias == whole.bias > 0.9  # the pixel is found in the sample as in all rows

@@ -5,12 +5,15 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+import torch
 
 import unskew as package
 from unskew.core.errors import UserError
+from unskew.core.files import plain
 from unskew.pages.text import group_table
-from unskew.records import Table
-from unskew.training import trained
+from unskew.records import Table, TableFile, growing, table
+from unskew.training import answers, predict, trained
+from unskew.verbs.evaluate import recall
 
 QUICK = {"train.epochs": 15, "optim.lr": 0.01}
 
@@ -211,3 +214,34 @@ def test_a_class_without_an_aligned_pair_is_neither_here_and_elsewhere(tmp_path)
     page = package.report(run, tmp_path / "p.html").read_text()
     assert "<td>neither" in page
     assert "neither: all rows of class cat" in page
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_rows_that_are_not_held_are_judged_as_those_that_are(several, tmp_path, monkeypatch):
+    source, settings = write(tmp_path / "d.npz", 2000), QUICK | {"data.bias": "site"}
+    if several:
+        columns = dict(np.load(source))
+        labels = np.stack([columns["y"] == "a", columns["x"][:, 0] > 1], 1).astype(int)
+        np.savez(source, x=columns["x"], y=labels, site=columns["site"])
+    run = package.train(str(source), out=tmp_path / "r", settings=settings)
+    held = package.evaluate(run)
+    monkeypatch.setattr(table, "LARGE", 100)
+    monkeypatch.setattr(table, "SHARD", 70)
+    monkeypatch.setattr(growing, "NUMBERS", 400)
+    monkeypatch.setattr(answers, "HELD", 100)
+    monkeypatch.setattr(predict, "BATCH", 16)
+    monkeypatch.setattr(predict, "TOGETHER", 2)
+    streamed = package.evaluate(run)
+    assert isinstance(streamed.predictions, TableFile)
+    assert len(list((run.path / "predictions" / "test.parquet").glob("part-*"))) > 2
+    assert streamed.predictions.frame.drop("logits").equals(held.predictions.frame.drop("logits"))
+    torch.testing.assert_close(
+        streamed.predictions.column("logits"), held.predictions.column("logits")
+    )  # batches of another size
+    assert plain(streamed.json()) == plain(held.json())
+    assert plain(recall(run).json()) == plain(held.json())
+    package.report(run, tmp_path / "page.html")
+    assert run.predictions.filter(split="test").height == len(held.predictions)
+    monkeypatch.undo()
+    assert package.evaluate(run).json()["plain"] == held.json()["plain"]
+    assert (run.path / "predictions" / "test.parquet").is_file()  # takes the place of the parts

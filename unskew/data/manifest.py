@@ -4,9 +4,10 @@ A manifest is a folder of Parquet parts, `CACHE/manifests/KEY/00000.parquet` and
 
 ==================  ==============================================================================================================
 path                relative to the source's folder
-size, mtime         bytes, and the time of change in nanoseconds: a file that differs in either is opened again
+size, mtime         bytes, and the time of change in nanoseconds: a file that differs in either is opened again. Of a clip in a folder of
+                    frames, those of its first frame, or the time of the folder if that is later
 hash                SHA-256 of size, start, middle and end
-width, height       as the header has them; 0 if it cannot be read
+width, height       as the header has them; 0 if it cannot be read, and for clips
 turned              whether its EXIF data turn the picture by a quarter
 reason              why its header cannot be read; empty for a picture that is fine
 class, split        as the source was last read, if it has them, followed by its bias columns
@@ -168,32 +169,41 @@ def facts_of(
     mtime: NDArray[np.int64],
     labels: pl.DataFrame,
     threads: int = 8,
+    look: Callable[[Content], "Look"] | None = None,
 ) -> Facts:
     """The facts of all rows: those of the manifest where size and mtime are the same, else from the file, and then kept.
 
-    `names` are the rows' paths in the manifest, `stored` what is opened; `labels` are class, split and bias columns.
+    `names` are the rows' paths in the manifest, `stored` what is opened; `labels` are class, split and bias columns. `look` opens a file
+    that is no picture.
     """
     place, started = place_of(source), time.time_ns()
     facts = Facts.empty(len(names))
     fresh, whole = _recall(place, names, size, mtime, labels, facts) if len(names) >= KEPT else (None, False)
     rows = np.arange(len(names)) if fresh is None else (~fresh).nonzero()[0]
-    look_at_all(stored, rows.tolist(), facts.put, threads)
+    look_at_all(stored, rows.tolist(), facts.put, threads, look)
     if len(names) >= KEPT and not (whole and not len(rows)) and names.is_utf8:
         _keep(place, source, names, size, mtime, labels, facts, started)
     return facts
 
 
-def look_at_all(stored: Texts, rows: Sequence[int], put: Callable[[int, Look], None], threads: int = 8) -> None:
+def look_at_all(
+    stored: Texts,
+    rows: Sequence[int],
+    put: Callable[[int, Look], None],
+    threads: int = 8,
+    look: Callable[[Content], Look] | None = None,
+) -> None:
     """Open these rows in threads, and hand on what each tells."""
+    one = look or look_at
 
     def several(some: Sequence[int]) -> list[Look]:
-        return [look_at(content) for content in stored.contents(some)]
+        return [one(content) for content in stored.contents(some)]
 
     chunks = [rows[k : k + _CHUNK] for k in range(0, len(rows), _CHUNK)]
     with progress.bar("opening files", len(rows)) as advance, ThreadPoolExecutor(threads) as pool:
         for some, looks in zip(chunks, pool.map(several, chunks), strict=True):
-            for row, look in zip(some, looks, strict=True):
-                put(row, look)
+            for row, seen in zip(some, looks, strict=True):
+                put(row, seen)
             advance(len(some))
 
 

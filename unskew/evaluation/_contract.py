@@ -24,13 +24,13 @@ from unskew.training.predict import predict
 
 @dataclass(frozen=True)
 class Judged:
-    """What a question is about: a run's logits on some rows, with the run, its method and the data."""
+    """What a question is about: a run's predictions on some rows, with the run, its method and the data."""
 
     run: Run
     method: Method
     data: DataSet
     index: Tensor  # sample ids of the judged rows
-    logits: Tensor
+    read_logits: Callable[[], Tensor]
     trained_on: Callable[[], DataSet]  # the data that the run was trained on
 
     @property
@@ -40,6 +40,11 @@ class Judged:
     @property
     def workers(self) -> int:
         return int(self.run.config["config"]["data"]["workers"])
+
+    @cached_property
+    def logits(self) -> Tensor:
+        """(n, C) of the judged rows, in memory: only a question that needs them all asks."""
+        return self.read_logits()
 
     @cached_property
     def embedding(self) -> "Embedding":

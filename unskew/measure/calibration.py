@@ -15,7 +15,8 @@ therefore ECE plus and minus q, within [0, 1]:
 
 or, if it is larger, the same quantile for a calibrated model, where S_k is normal with mean 0 and variance the sum of p_i (1 - p_i)
 (a bin that happens to be all right does not vary between draws). The gap is the largest minus the smallest error of the bias
-values that have 30 rows, its q the quantile of the sum of both terms.
+values that have 30 rows, its q the quantile of the sum of both terms. Above 100,000 rows the draws are by counts
+(`unskew.stats.resample`), in one pass over the rows.
 
 Source: Naeini et al., "Obtaining well calibrated probabilities using Bayesian binning", AAAI 2015; Guo et al., "On calibration of
 modern neural networks", ICML 2017; Efron, "Bootstrap methods", 1979.
@@ -24,14 +25,17 @@ Differs: Guo et al. have 15 bins and no interval. Ours, by the triangle inequali
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from unskew.core.errors import UserError
+from unskew.core.matrix import Matrix, Rows, only
 from unskew.core.rng import stream
 from unskew.records import SMALL_GROUP, Bin, Calibration, Estimate, Gap
 from unskew.stats.groups import tensor_of
+from unskew.stats.resample import COUNTED, counts
 
 BINS = 10
 DRAWS = 400
@@ -44,20 +48,32 @@ def calibration(logits: Tensor, y: Tensor, *, bins: int = BINS, draws: int = DRA
     >>> round(calibration(sure, torch.tensor([0, 0, 0, 1])).error.value, 3)
     0.232
     """
-    found, _ = _calibration(logits, y, bins, draws, seed)
+    found, _ = _calibration(_Given(tensor_of(logits, "logits"), tensor_of(y, "labels")), bins, draws, seed)
     return found
 
 
 def calibration_by_bias(
-    logits: Tensor, y: Tensor, bias: Tensor, *, values: Sequence[str] | None = None, name: str = "bias", seed: int = 0
+    logits: Rows,
+    y: Tensor,
+    bias: Tensor,
+    *,
+    values: Sequence[str] | None = None,
+    name: str = "bias",
+    seed: int = 0,
+    sure: Tensor | None = None,
 ) -> tuple[dict[str, Calibration], Gap]:
-    """The calibration of the rows of each value of one bias column (codes, -1 = missing), and the gap between values."""
-    logits, y, bias = tensor_of(logits, "logits"), tensor_of(y, "labels"), tensor_of(bias, "bias values")
+    """The calibration of the rows of each value of one bias column (codes, -1 = missing), and the gap between values.
+
+    With `sure` (N,), the probability of the predicted class, `logits` may be the predicted classes (N,).
+    """
+    logits = logits if isinstance(logits, Matrix) else tensor_of(logits, "logits")
+    y, bias = tensor_of(y, "labels"), tensor_of(bias, "bias values")
     values = [str(v) for v in range(int(bias.max()) + 1 if len(bias) else 0)] if values is None else values
     found, noise = {}, {}
     for k, value in enumerate(values):
         rows = bias == k
-        found[value], noise[value] = _calibration(logits[rows], y[rows], BINS, DRAWS, seed + k, f"no row with {name} {value}")
+        given = _Given(only(logits, rows), y[rows], None if sure is None else sure[rows])
+        found[value], noise[value] = _calibration(given, BINS, DRAWS, seed + k, f"no row with {name} {value}")
     judged = [v for v, c in found.items() if c.error.n >= SMALL_GROUP]
     if len(judged) < 2:
         reason = f"fewer than two values of {name} have {SMALL_GROUP} rows"
@@ -69,40 +85,105 @@ def calibration_by_bias(
     return found, Gap(Estimate(gap, *_within(gap, noise[high] + noise[low], -1.0), a.n + b.n), (high, low))
 
 
-def _calibration(
-    logits: Tensor, y: Tensor, bins: int, draws: int, seed: int, reason: str = "no rows"
-) -> tuple[Calibration, Tensor]:
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a calibration is of: logits (N, C), or predicted classes (N,) with their probabilities; and labels."""
+
+    logits: Rows
+    y: Tensor
+    sure: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        shape, y = tuple(self.logits.shape), self.y
+        if len(shape) != (2 if self.sure is None else 1) or shape[0] != len(y) or (y.ndim == 2 and tuple(y.shape) != shape):
+            raise UserError(f"calibration needs logits (N, C) and as many labels, got {shape} logits, {tuple(y.shape)} labels")
+
+    def __call__(self, part: slice) -> tuple[Tensor, Tensor]:
+        """(m, L) probabilities of these rows, and ones where they came true."""
+        y = self.y[part]
+        if self.sure is not None:
+            return self.sure[part].double()[:, None], (self.logits[part] == y).double()[:, None]
+        logits = self.logits[part].double()
+        if y.ndim == 2:
+            return logits.sigmoid(), y.double()
+        sure, guess = logits.softmax(1).max(1, keepdim=True)
+        return sure, (guess[:, 0] == y).double()[:, None]
+
+
+def _calibration(given: _Given, bins: int, draws: int, seed: int, reason: str = "no rows") -> tuple[Calibration, Tensor]:
     """The calibration, and the noise in the sums of its bins: by how much they change, in every draw."""
-    logits, y = tensor_of(logits, "logits").double(), tensor_of(y, "labels")
-    if logits.ndim != 2 or len(logits) != len(y) or (y.ndim == 2 and y.shape != logits.shape):
-        raise UserError(
-            f"calibration needs logits (N, C) and as many labels, got {tuple(logits.shape)} logits, {tuple(y.shape)} labels"
-        )
-    n = len(y)
+    n = len(given.y)
     if not n:
         nothing = Estimate(math.nan, math.nan, math.nan, 0, reason)
         return Calibration(nothing, math.nan, math.nan, ()), torch.zeros(0, dtype=torch.float64)
-    if y.ndim == 2:
-        sure, right = logits.sigmoid(), y.double()
-    else:
-        sure, guess = logits.softmax(1).max(1, keepdim=True)
-        right = (guess[:, 0] == y).double()[:, None]
-    place = ((sure * bins).ceil().long() - 1).clamp(0, bins - 1)  # (N, L)
-    residual = torch.zeros(n, bins, dtype=torch.float64).scatter_add_(1, place, right - sure)
-    g = stream(seed, "calibration")
-    total = residual.sum(0)
-    drawn = torch.stack([_counts(n, g) @ residual for _ in range(draws)])
-    spread = torch.zeros(bins, dtype=torch.float64).index_add_(0, place.flatten(), (sure * (1 - sure)).flatten()).sqrt()
-    honest = spread * torch.randn(draws, bins, generator=g, dtype=torch.float64)  # of a model that is right as often as it says
-    noises = [sums.abs().sum(1) / sure.numel() for sums in (drawn - total, honest)]
+    of = _Sums.of_many(given, bins, draws, seed) if n > COUNTED else _Sums.of_few(given, bins, draws, seed)
+    honest = of.variance.sqrt() * torch.randn(
+        draws, bins, generator=of.generator, dtype=torch.float64
+    )  # if it is right as often as it says
+    noises = [sums.abs().sum(1) / of.said for sums in (of.drawn - of.total, honest)]
     noise = max(noises, key=lambda drawn: float(drawn.quantile(0.95)))
-    error = float(total.abs().sum()) / sure.numel()
-    summed = [torch.zeros(bins, dtype=torch.float64).index_add_(0, place.flatten(), v.flatten()) for v in (sure, right)]
-    counts = place.flatten().bincount(minlength=bins)
-    edges = zip(range(bins), counts.tolist(), *(s.tolist() for s in summed), strict=True)
+    error = float(of.total.abs().sum()) / of.said
+    edges = zip(range(bins), of.counts.tolist(), of.sure.tolist(), of.right.tolist(), strict=True)
     listed = tuple(Bin(k / bins, (k + 1) / bins, m, c / m, r / m) for k, m, c, r in edges if m)
     estimate = Estimate(error, *_within(error, noise, 0.0), n)
-    return Calibration(estimate, float(sure.mean()), float(right.mean()), listed), noise
+    return Calibration(estimate, of.mean_sure, of.mean_right, listed), noise
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Sums over the rows by bin, (bins,), and the sums of residuals in every draw, (draws, bins)."""
+
+    total: Tensor  # of residuals
+    drawn: Tensor
+    variance: Tensor  # of p (1 - p)
+    counts: Tensor
+    sure: Tensor
+    right: Tensor
+    mean_sure: float
+    mean_right: float
+    said: int  # probabilities: rows, times labels
+    generator: torch.Generator
+
+    @classmethod
+    def of_few(cls, given: _Given, bins: int, draws: int, seed: int) -> "_Sums":
+        sure, right = given(slice(None))
+        place, residual = _residual(sure, right, bins)
+        g = stream(seed, "calibration")
+        drawn = torch.stack([_counts(len(sure), g) @ residual for _ in range(draws)])
+        by_bin = [_by_bin(place, v, bins) for v in (sure * (1 - sure), sure, right)]
+        counted = place.flatten().bincount(minlength=bins)
+        means = float(sure.mean()), float(right.mean())
+        return cls(residual.sum(0), drawn, by_bin[0], counted, by_bin[1], by_bin[2], *means, sure.numel(), g)
+
+    @classmethod
+    def of_many(cls, given: _Given, bins: int, draws: int, seed: int) -> "_Sums":
+        """The same in one pass over the rows, chunk by chunk."""
+        total, variance, sures, rights = torch.zeros(4, bins, dtype=torch.float64)
+        drawn, rows = torch.zeros(draws, bins, dtype=torch.float64), torch.zeros(draws, 1, dtype=torch.float64)
+        counted, said = torch.zeros(bins, dtype=torch.long), 0
+        for part, often in counts(draws, len(given.y), seed):
+            sure, right = given(part)
+            place, residual = _residual(sure, right, bins)
+            drawn += often.double() @ residual
+            rows += often.double().sum(1, keepdim=True)
+            total += residual.sum(0)
+            for into, value in ((variance, sure * (1 - sure)), (sures, sure), (rights, right)):
+                into += _by_bin(place, value, bins)
+            counted += place.flatten().bincount(minlength=bins)
+            said += sure.numel()
+        means = float(sures.sum()) / said, float(rights.sum()) / said
+        drawn *= len(given.y) / rows  # a draw by counts has about as many rows: sums are those of as many
+        return cls(total, drawn, variance, counted, sures, rights, *means, said, stream(seed, "calibration"))
+
+
+def _residual(sure: Tensor, right: Tensor, bins: int) -> tuple[Tensor, Tensor]:
+    """((N, L) bin of each probability, (N, bins) sums of r - p of each row)."""
+    place = ((sure * bins).ceil().long() - 1).clamp(0, bins - 1)
+    return place, torch.zeros(len(sure), bins, dtype=torch.float64).scatter_add_(1, place, right - sure)
+
+
+def _by_bin(place: Tensor, value: Tensor, bins: int) -> Tensor:
+    return torch.zeros(bins, dtype=torch.float64).index_add_(0, place.flatten(), value.flatten())
 
 
 def _counts(n: int, g: torch.Generator) -> Tensor:

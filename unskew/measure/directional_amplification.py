@@ -16,7 +16,8 @@ row, the balanced accuracy of guessing each label from the bias, averaged over l
 on one half of the rows and judged on the other, both ways. Undefined (NaN) where neither the model nor the labels tell anything.
 
 Intervals: task to bias, from 4,000 normal draws of both scores with their standard errors; bias to task, from 200 bootstrap samples of
-rows, the same for decisions and corrupted labels.
+rows, the same for decisions and corrupted labels. Above 100,000 rows the samples are drawn by counts (`unskew.stats.resample`): the
+tables of all of them come from one pass over the rows.
 
 Does it rank what Delta does not? On tiles (5,000 scenes, one seed, small attackers) with the person shown, blurred by 1 and by 3
 pixels, and blacked out, Delta is 19, 23, 22 and 7 points, DPA from task to bias 0.73, 0.91, 0.80 and 0.63, with overlapping intervals:
@@ -33,6 +34,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from unskew.core.errors import UserError
@@ -41,6 +43,7 @@ from unskew.measure.leakage import Amplification, Attack, bias_amplification, co
 from unskew.stats.f1 import decided
 from unskew.stats.groups import tensor_of
 from unskew.stats.intervals import Z95
+from unskew.stats.resample import COUNTED, grouped_sums
 
 NORMAL_DRAWS = 4000
 BOOTSTRAP = 200
@@ -114,6 +117,10 @@ def to_task(logits: Tensor, labels: Tensor, attribute: Tensor, f1: float, seed: 
     noisy = [corrupt(truth, share, single, stream(seed, "corrupted", k)) for k in range(CORRUPTIONS if share else 1)]
     code = torch.unique(attribute[known], return_inverse=True)[1]
     half = torch.rand(len(code), generator=stream(seed, "halves")) < 0.5
+    if len(code) > COUNTED:
+        whole = told_by(guess, code, half, single), math.fsum(told_by(n, code, half, single) for n in noisy) / len(noisy)
+        drawn = _told_in_draws([guess, *noisy], code, half, single, seed)  # (draws, 1 + corruptions)
+        return _directed(*whole, relative_change(drawn[:, 0], drawn[:, 1:].mean(1)))
     scores = [
         (
             told_by(guess[rows], code[rows], half[rows], single),
@@ -162,6 +169,44 @@ def _told(target: Tensor, code: Tensor, half: Tensor, classes: int, values: int)
         recall = torch.zeros(judged.shape[1], dtype=torch.float64).index_add_(0, guess, right) / judged.sum(0)
         scores.append(float(recall.mean()) - 1 / judged.shape[1])
     return math.fsum(scores) / len(scores) if scores else 0.0
+
+
+def _told_in_draws(tables: list[Tensor], code: Tensor, half: Tensor, single: bool, seed: int) -> Tensor:
+    """(draws, tables) `told_by` of every table of labels in every draw by counts; the draws are the same for all of them."""
+    values, width = int(code.max()) + 1, tables[0].shape[1]
+
+    def columns(part: slice) -> Tensor:
+        blocks = [F.one_hot(t[part].argmax(1), width) if single else t[part].long() for t in tables]
+        return torch.cat([torch.ones(len(blocks[0]), 1, dtype=torch.long), *blocks], 1)
+
+    sums = grouped_sums(columns, half.long() * values + code, 2 * values, BOOTSTRAP, seed)
+    sums = sums.view(BOOTSTRAP, 2, values, -1)
+    rows, found = sums[..., 0], []
+    for block in torch.split(sums[..., 1:], width, 3):
+        if single:
+            found.append(_scores(block))
+            continue
+        by_label = [torch.stack([rows - with_it, with_it], 3) for with_it in block.unbind(3)]
+        scores = torch.stack([_scores(t) for t in by_label], 1)
+        varies = torch.stack([(t.sum((1, 2)) > 0).all(1) for t in by_label], 1)
+        found.append((scores * varies).sum(1) / varies.sum(1).clamp(min=1))
+    return torch.stack(found, 1)
+
+
+def _scores(tables: Tensor) -> Tensor:
+    """(draws,) the score above chance of `_told` from counts (draws, halves, values, classes)."""
+    total, defined = torch.zeros(len(tables), dtype=torch.float64), torch.zeros(len(tables), dtype=torch.float64)
+    for fitted, judged in ((tables[:, 1], tables[:, 0]), (tables[:, 0], tables[:, 1])):
+        known, asked = fitted.sum(1), judged.sum(1)  # (draws, classes)
+        present = (known > 0) & (asked > 0)
+        share = torch.where(present[:, None], fitted / known.clamp(min=1)[:, None], -1.0)
+        guess = share.argmax(2)
+        right = judged.gather(2, guess[:, :, None]).squeeze(2)
+        recall = torch.zeros_like(known).scatter_add_(1, guess, right) / asked.clamp(min=1) * present
+        classes = present.sum(1)
+        total += torch.where(classes > 1, (recall.sum(1) - 1) / classes.clamp(min=1), 0.0)
+        defined += classes > 1
+    return total / defined.clamp(min=1)
 
 
 def _directed(model: float, dataset: float, draws: Tensor) -> Directed:

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from unskew.core.errors import UserError
+from unskew.core.matrix import passes
 from unskew.records import SMALL_GROUP, ClassRates, Estimate, Gap
 from unskew.stats.groups import tensor_of
 from unskew.stats.intervals import newcombe, wilson
@@ -49,12 +50,19 @@ def error_rates(
         raise UserError(
             f"error rates need a bias value per row, got {len(scores)} predictions, {len(y)} labels, bias {tuple(bias.shape)}"
         )
-    said, true = _decided(scores, y, len(classes) if classes is not None else None)
-    classes = [str(c) for c in range(true.shape[1])] if classes is None else classes
+    width = _width(scores, y) if classes is None else len(classes)
+    classes = [str(c) for c in range(width)] if classes is None else classes
     values = [str(v) for v in range(int(bias.max()) + 1 if len(bias) else 0)] if values is None else values
-    rows = torch.stack([bias == v for v in range(len(values))]).double()  # (V, N)
-    positives, hits = rows @ true.double(), rows @ (said & true).double()  # (V, C)
-    negatives, alarms = rows @ (~true).double(), rows @ (said & ~true).double()
+    positives, hits, negatives, alarms = torch.zeros(4, len(values), width, dtype=torch.float64)  # each (V, C)
+    for part in passes(len(y), width):
+        said, true = _decided(scores[part], y[part], width)
+        rows = (
+            torch.stack([bias[part] == v for v in range(len(values))]).double()
+            if len(values)
+            else positives.new_zeros(0, len(said))
+        )
+        for into, these in ((positives, true), (hits, said & true), (negatives, ~true), (alarms, said & ~true)):
+            into += rows @ these.double()
     found = {}
     for c, label in enumerate(classes):
         found_rate = {v: _rate(hits[k, c], positives[k, c], f"no row of {label} with {name} {v}") for k, v in enumerate(values)}
@@ -80,13 +88,19 @@ def gap(rates: Mapping[str, Estimate], name: str, what: str) -> Gap:
     return Gap(Estimate(*newcombe((a.value, a.low, a.high), (b.value, b.low, b.high)), a.n + b.n), (high, low))
 
 
-def _decided(scores: Tensor, y: Tensor, width: int | None) -> tuple[Tensor, Tensor]:
+def _width(scores: Tensor, y: Tensor) -> int:
+    """Labels, or classes that occur."""
+    if y.ndim == 2:
+        return y.shape[1]
+    guess = scores.argmax(1) if scores.ndim == 2 else scores
+    return 1 + max(int(y.max()), int(guess.max())) if len(y) else 0
+
+
+def _decided(scores: Tensor, y: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """(said, true) as booleans (N, C): one class per row, or every label whose logit is above 0."""
     if y.ndim == 2:
         return scores > 0, y > 0
     guess = scores.argmax(1) if scores.ndim == 2 else scores.long()
-    if width is None:
-        width = 1 + max(int(y.max()), int(guess.max())) if len(y) else 0
     every = torch.arange(width)
     return guess[:, None] == every, y[:, None] == every
 

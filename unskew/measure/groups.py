@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from unskew.core.errors import UserError
+from unskew.core.matrix import passes
 from unskew.records import SMALL_GROUP, Cell, Estimate, Groups
 from unskew.stats.groups import group_id, tensor_of
 from unskew.stats.intervals import mean_of_proportions, wilson
@@ -89,7 +90,8 @@ def groups(
 def _right(scores: Tensor, y: Tensor) -> Tensor:
     """1.0 for a correct row; the share of correct labels for a multi-label row."""
     if y.ndim == 2:
-        return ((scores > 0).long() == y.long()).double().mean(1)
+        parts = [((scores[part] > 0) == (y[part] > 0)).double().mean(1) for part in passes(*y.shape)]
+        return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64)
     predictions = scores.argmax(1) if scores.ndim == 2 else scores
     return (predictions == y).double()
 

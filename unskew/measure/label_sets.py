@@ -7,7 +7,8 @@ r"""Label sets: the quality of a model on rows with several labels: over all lab
 
 A label is predicted if its logit is above 0. P and R are precision and recall of the rows above the k-th distinct score. Labels
 that no row has are left out. Intervals are the 2.5 % and 97.5 % quantiles over bootstrap draws of rows; a label absent from a
-draw is left out of that draw.
+draw is left out of that draw. Above 100,000 rows the bootstrap is one by counts (`unskew.stats.resample`), in one pass over the rows: F1
+of a draw is exact, AP that of scores rounded to 256 cells, and its interval is moved by what the rounding changes in all rows.
 
 Source: Wang et al., "Balanced datasets are not enough", ICCV 2019, section 4 (macro F1 and mAP); Efron, "Bootstrap methods",
 1979.
@@ -22,10 +23,13 @@ import torch
 from torch import Tensor
 
 from unskew.core.errors import UserError
+from unskew.core.matrix import Rows, passes
 from unskew.core.rng import stream
+from unskew.stats.ranked import Edges, edges_of, f1_and_precision
+from unskew.stats.resample import COUNTED, counts
 
 DRAWS = 400
-HELD = 2**25  # counts of rows held at once
+HELD = 2**25  # counts, or scores, of rows held at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,8 @@ class LabelSets:
     judged: int  # number of labels that some row has
 
 
-def label_sets(logits: Tensor, y: Tensor, *, seed: int = 0, draws: int = DRAWS) -> LabelSets:
-    """Macro F1 and mean average precision of logits (N, L) against zeros and ones (N, L).
+def label_sets(logits: Rows, y: Tensor, *, seed: int = 0, draws: int = DRAWS) -> LabelSets:
+    """Macro F1 and mean average precision of logits (N, L), in memory or in a file, against zeros and ones (N, L).
 
     >>> result = label_sets(torch.tensor([[2.0], [-1.0], [1.0], [-2.0]]), torch.tensor([[1.0], [0.0], [0.0], [0.0]]))
     >>> round(result.f1, 4), result.average_precision  # one of two predictions is correct, and it ranks first
@@ -49,24 +53,63 @@ def label_sets(logits: Tensor, y: Tensor, *, seed: int = 0, draws: int = DRAWS) 
         raise UserError(
             f"label sets need logits and labels of the same shape (N, L), got {tuple(logits.shape)}, {tuple(y.shape)}"
         )
-    y = y.double()
-    seen = (y.sum(0) > 0).nonzero().flatten()
+    positives = (y > 0).sum(0)
+    seen = (positives > 0).nonzero().flatten()
     nothing = {"n": 0.0, "f1": math.nan, "average_precision": math.nan}
     if not len(seen):
         empty = (math.nan, math.nan)
         return LabelSets(math.nan, empty, math.nan, empty, tuple(dict(nothing) for _ in range(y.shape[1])), 0)
-    blocks = []
-    for counts in _counts(len(y), draws, seed):
-        held = counts @ y[:, seen] > 0  # (b, judged)
-        f1 = weighted_f1((logits[:, seen] > 0).double(), y[:, seen], counts)
-        ap = torch.stack([weighted_average_precision(logits[:, k].double(), y[:, k], counts) for k in seen.tolist()], 1)
-        blocks.append((held, f1, ap))
-    held, f1, ap = (torch.cat(parts) for parts in zip(*blocks, strict=True))  # (draws + 1, judged)
+    f1, ap, summary = (_of_many if len(y) > COUNTED else _of_few)(logits, y, seen, draws, seed)
     per_label = [dict(nothing) for _ in range(y.shape[1])]
     for place, k in enumerate(seen.tolist()):
-        per_label[k] = {"n": float(y[:, k].sum()), "f1": float(f1[0, place]), "average_precision": float(ap[0, place])}
-    (f1_value, f1_interval), (ap_value, ap_interval) = _summary(f1, held), _summary(ap, held)
+        per_label[k] = {"n": float(positives[k]), "f1": float(f1[place]), "average_precision": float(ap[place])}
+    (f1_value, f1_interval), (ap_value, ap_interval) = summary
     return LabelSets(f1_value, f1_interval, ap_value, ap_interval, tuple(per_label), len(seen))
+
+
+Interval = tuple[float, float]
+Figures = tuple[
+    Tensor, Tensor, tuple[tuple[float, Interval], tuple[float, Interval]]
+]  # F1 and AP by label; their means, with intervals
+
+
+def _of_few(logits: Rows, y: Tensor, seen: Tensor, draws: int, seed: int) -> Figures:
+    y, logits = y.double(), logits[:]
+    blocks = []
+    for often in _counts(len(y), draws, seed):
+        held = often @ y[:, seen] > 0  # (b, judged)
+        f1 = weighted_f1((logits[:, seen] > 0).double(), y[:, seen], often)
+        ap = torch.stack([weighted_average_precision(logits[:, k].double(), y[:, k], often) for k in seen.tolist()], 1)
+        blocks.append((held, f1, ap))
+    held, f1, ap = (torch.cat(parts) for parts in zip(*blocks, strict=True))  # (draws + 1, judged)
+    return f1[0], ap[0], (_summary(f1, held), _summary(ap, held))
+
+
+def _of_many(logits: Rows, y: Tensor, seen: Tensor, draws: int, seed: int) -> Figures:
+    """The labels' own figures from all their scores, a few labels at a time; those of the draws from counts by cell, in one pass."""
+    n, exact, edges = len(y), [], list[Edges]()
+    for some in torch.split(seen, max(1, HELD // n)):
+        scores = torch.cat([logits[part][:, some] for part in passes(n, logits.shape[1])])
+        for score, k in zip(scores.unbind(1), some.tolist(), strict=True):
+            exact.append(
+                float(weighted_average_precision(score.double(), y[:, k].double(), torch.ones(1, n, dtype=torch.float64)))
+            )
+            edges.append(edges_of(score, y[:, k]))
+        del scores
+    # Cell, label and draw; the first draw is the rows themselves. Small whole numbers, so single precision is exact.
+    tables = [torch.zeros(2 * (len(e.at) + 1), draws + 1) for e in edges]
+    for part, often in counts(draws, n, seed):
+        drawn = torch.cat([torch.ones(1, often.shape[1]), often]).T.contiguous()
+        score, true = logits[part][:, seen], (y[part][:, seen] > 0).long()
+        for k, (edge, table) in enumerate(zip(edges, tables, strict=True)):
+            table.index_add_(0, 2 * edge.cell(score[:, k]) + true[:, k], drawn)
+    by_label = [f1_and_precision(t.view(-1, 2, draws + 1).permute(2, 0, 1), e.zero) for t, e in zip(tables, edges, strict=True)]
+    held = torch.stack([t.view(-1, 2, draws + 1)[:, 1].sum(0) > 0 for t in tables], 1)
+    f1, rounded = (torch.stack(columns, 1) for columns in zip(*by_label, strict=True))
+    ap = torch.tensor(exact, dtype=torch.float64)
+    value, (low, high) = _summary(rounded, held)
+    moved = float(ap.mean()) - value
+    return f1[0], ap, (_summary(f1, held), (float(ap.mean()), (low + moved, high + moved)))
 
 
 def _counts(n: int, draws: int, seed: int) -> Iterator[Tensor]:
@@ -101,11 +144,14 @@ def weighted_average_precision(score: Tensor, y: Tensor, counts: Tensor) -> Tens
 
 def by_bias(logits: Tensor, y: Tensor, bias: Tensor, num_values: int) -> list[list[dict[str, float]]]:
     """For every label and bias value: rows, rows with the label, recall, false-alarm rate, F1; NaN where undefined."""
-    guess = (logits > 0).double()
-    y = y.double()
-    mask = torch.stack([(bias == v).double() for v in range(num_values)])  # (V, N); -1 is in none
-    rows = mask.sum(1)
-    hit, said, true = mask @ (guess * y), mask @ guess, mask @ y  # (V, L)
+    rows = torch.zeros(num_values, dtype=torch.float64)
+    hit, said, true = torch.zeros(3, num_values, y.shape[1], dtype=torch.float64)  # each (V, L)
+    for part in passes(*y.shape):
+        guess, has = (logits[part] > 0).double(), y[part].double()
+        mask = torch.stack([(bias[part] == v).double() for v in range(num_values)])  # (V, m); -1 is in none
+        rows += mask.sum(1)
+        for into, these in ((hit, guess * has), (said, guess), (true, has)):
+            into += mask @ these
     undefined = torch.tensor(math.nan, dtype=torch.float64)
 
     def share(part: Tensor, whole: Tensor) -> Tensor:

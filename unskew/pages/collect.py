@@ -215,8 +215,9 @@ def gallery(found: Evaluation, each: int = PICTURES, most: int = 0) -> dict[str,
     if len(data.shape) != 3 or data.multi_label:
         why = "inputs are not images" if len(data.shape) != 3 else "rows have several labels"
         return {"kind": "all", "reason": why, **{kind: [] for kind in KINDS}}
-    logits = found.predictions.column("logits")
-    guess, truth, sure = logits.argmax(1), data.y[found.rows], logits.softmax(1).amax(1)
+    parts = [part.column("logits") for part in found.predictions.parts("logits")]
+    guess, sure = torch.cat([z.argmax(1) for z in parts]), torch.cat([z.softmax(1).amax(1) for z in parts])
+    truth = data.y[found.rows]
     aligned, against = _kinds(found)
     kind = "conflicting" if data.bias_names and bool(against.any()) else "all"
     shown = against if kind == "conflicting" else ~aligned

@@ -7,6 +7,7 @@ from unskew.records.bench import BenchReport, Row
 from unskew.records.dependency import Dependency
 from unskew.records.evaluation import Evaluation, LabelFigures, TrainGroups, Verdict
 from unskew.records.groups import AVERAGES, HALF_SUM, SMALL_GROUP, Cell, Estimate, Groups
+from unskew.records.growing import Growing, TableFile
 from unskew.records.rates import BiasRates, Bin, Calibration, ClassRates, Gap
 from unskew.records.repair import BiasShares, Composition, Measured, Reading, Repaired
 from unskew.records.run import Run
@@ -44,6 +45,7 @@ __all__ = [
     "Gallery",
     "Gap",
     "Groups",
+    "Growing",
     "LabelFigures",
     "LeftOut",
     "Measured",
@@ -56,6 +58,7 @@ __all__ = [
     "Slices",
     "Step",
     "Table",
+    "TableFile",
     "TrainGroups",
     "Trained",
     "Tried",

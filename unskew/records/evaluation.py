@@ -9,6 +9,7 @@ from torch import Tensor
 from unskew.core import notebook
 from unskew.core.errors import UserError, suggest
 from unskew.records.groups import Groups
+from unskew.records.growing import TableFile
 from unskew.records.rates import BiasRates
 from unskew.records.table import Table
 
@@ -72,7 +73,7 @@ class Evaluation:
     by_bias: Mapping[str, Groups]  # one bias column at a time, where there are several
     label_figures: LabelFigures | None  # of a multi-label task
     answers: Mapping[str, Any]  # by the question's key in the JSON
-    predictions: Table
+    predictions: Table | TableFile  # a table of many rows is read from its file when it is asked for
     data: Any  # the DataSet evaluated
     rows: Tensor  # sample ids evaluated
 

@@ -3,7 +3,7 @@
 import io
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,10 @@ class Table:
         """Columns or rows, as of the polars frame."""
         return self.frame[columns]
 
+    def parts(self, *columns: str) -> Iterator["Table"]:
+        """The table itself, whole: one that is read from its files (`TableFile`) has several."""
+        yield self
+
     def _repr_html_(self) -> str:
         return self.frame._repr_html_()
 
@@ -95,6 +99,10 @@ class Table:
         with whole_folder(path) as folder:
             for number, frame in enumerate(self.frame.iter_slices(SHARD)):
                 self._write(frame, folder / f"part-{number:05d}.parquet")
+
+    def write(self, path: Path) -> None:
+        """Write all rows into one file, as they are."""
+        self._write(self.frame, path)
 
     def _write(self, frame: pl.DataFrame, path: Path) -> None:
         packed = io.BytesIO()

@@ -36,7 +36,10 @@ class Representation:
         None  # (data, ids, inputs in [0, 1] or None, cfg) -> (B, ...)
     )
     look: Look | None = None  # instead of features: one picture at full resolution with its file's header, and cfg -> (D,)
-    gather: Callable[[Tensor, Tensor, Any], Tensor] | None = None  # from what all rows gave (n, D), and their labels, to (n, K)
+    # Instead of what each row gave, what it is beside others: `learn` from a sample (m, D) with its labels, and cfg; `score` then makes
+    # (n, K) of what was learnt, any rows (n, D), and the place of each in the sample, -1 for most.
+    learn: Callable[[Tensor, Tensor, Any], Any] | None = None
+    score: Callable[[Any, Tensor, Tensor, Any], Tensor] | None = None
     foreign: bool | Callable[[Any], bool] = False  # whether it can never be part of the subject, such as the name of a camera
     probe: bool = False  # whether only an audit measures it: a biased model's opinion is not read from it
     cached: bool = True  # false: cheap to compute, and may change while the files do not
@@ -45,6 +48,8 @@ class Representation:
     def __post_init__(self) -> None:
         if (self.features is None) == (self.look is None):
             raise UserError("a representation defines either features or look")
+        if (self.learn is None) != (self.score is None):
+            raise UserError("a representation defines both learn and score, or neither")
 
     def is_content(self, cfg: Any) -> bool:
         return bool(self.content(cfg) if callable(self.content) else self.content)

@@ -4,8 +4,8 @@ r"""local: anything small, wherever it is: a convolutional network of about thre
            h = \mathrm{relu}(k_3 * \mathrm{relu}(k_2 * \mathrm{relu}(k_1 * x)))
 
 Linear readers need a mark to be at one place, or a number made for it; this network finds what looks the same anywhere. It sees the
-labels of the rows it is fitted on, so these rows are not judged: their features are NaN. Fitted and judged half differ in no other
-way, and the rows judged share nothing but the network, so intervals and baselines of the measurement stay right.
+labels of the rows it is fitted on, at most 600, so these rows are not judged: their features are NaN. Fitted and judged rows differ in
+no other way, and the rows judged share nothing but the network, so intervals and baselines of the measurement stay right.
 
 Source: made here.
 Differs: nothing.
@@ -32,7 +32,6 @@ PIXELS, CONTENT, CACHED, PROBE = True, False, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
 SIDE = 48
 FITTED = 600  # rows at most that it is fitted on
-MOST = 20_000  # rows whose pictures are held
 EPOCHS, BATCH, RATE, DECAY = 16, 32, 0.01, 0.01
 FEWEST = 10  # rows of every class in the half that is judged
 
@@ -51,9 +50,7 @@ def applies(data: DataSet, cfg: Config) -> str:
         return why
     if data.multi_label:
         return "rows have several labels"
-    if int(data.y.bincount().min()) < 2 * FEWEST:
-        return f"a class has fewer than {2 * FEWEST} rows"
-    return f"more than {MOST:,} rows" if len(data) > MOST else ""
+    return f"a class has fewer than {2 * FEWEST} rows" if int(data.y.bincount().min()) < 2 * FEWEST else ""
 
 
 def look(picture: Picture, cfg: Config) -> NDArray[np.uint8]:
@@ -93,20 +90,31 @@ def halves(y: Tensor) -> Tensor:
     return chosen
 
 
-def gather(block: Tensor, y: Tensor, cfg: Config) -> Tensor:
-    """(n, C) logits of the rows that the network was not fitted on; NaN for the others."""
+@dataclass(frozen=True)
+class Learnt:
+    network: Network
+    mean: Tensor  # of the pixels, by channel
+    std: Tensor
+    fitted: Tensor  # (m,) whether the network saw a row of the sample
+
+
+def learn(block: Tensor, y: Tensor, cfg: Config) -> Learnt:
     y = torch.unique(y, return_inverse=True)[1]
-    classes = int(y.max()) + 1
     fitted = halves(y)
-    pictures = block.view(-1, 3, SIDE, SIDE)
-    x = pictures[fitted].float() / 255
+    x = block.view(-1, 3, SIDE, SIDE)[fitted].float() / 255
     mean, std = x.mean((0, 2, 3), keepdim=True), x.std((0, 2, 3), keepdim=True) + 1e-3
     with threads_for(BATCH * 3 * SIDE**2):
-        network = fit((x - mean) / std, y[fitted], classes)
-    logits = torch.full((len(y), classes), float("nan"))
+        return Learnt(fit((x - mean) / std, y[fitted], int(y.max()) + 1), mean, std, fitted)
+
+
+def score(learnt: Learnt, block: Tensor, place: Tensor, cfg: Config) -> Tensor:
+    """(n, C) logits of the rows that the network was not fitted on; NaN for the others."""
+    seen = (place >= 0) & learnt.fitted[place.clamp(min=0)]
+    logits = torch.full((len(block), learnt.network.last.out_features), float("nan"))
+    pictures = block.view(-1, 3, SIDE, SIDE)
     with torch.no_grad():
-        for rows in torch.split((~fitted).nonzero().flatten(), 512):
-            logits[rows] = network((pictures[rows].float() / 255 - mean) / std)
+        for rows in torch.split((~seen).nonzero().flatten(), 512):
+            logits[rows] = learnt.network((pictures[rows].float() / 255 - learnt.mean) / learnt.std)
     return logits - logits.mean(1, keepdim=True)
 
 

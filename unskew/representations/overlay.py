@@ -33,7 +33,6 @@ LIMIT = 3.0  # of a residual, in local standard deviations
 STEPS = 40  # of a residual that is kept as a byte, for each standard deviation
 REDUCED = 96  # pixels of the short side, at least, after reduction
 PLACES = 8  # blocks that are kept
-MOST = 20_000  # rows that are compared
 SAMPLE = 2000  # rows from which marks are estimated
 LEAST_ROWS = 60
 ABOVE_CHANCE = 3.0
@@ -60,9 +59,7 @@ def phrase(cfg: Config) -> str:
 
 
 def applies(data: DataSet, cfg: Config) -> str:
-    if why := pictures_only(data, 2 * BLOCK * 4):
-        return why
-    return f"more than {MOST:,} rows" if len(data) > MOST else ""
+    return pictures_only(data, 2 * BLOCK * 4)
 
 
 def look(picture: Picture, cfg: Config) -> NDArray[np.int8]:
@@ -124,19 +121,25 @@ def _blocks(rest: Floats, side: int) -> NDArray[np.int8]:
     return full.reshape(count, BLOCK, count, BLOCK).swapaxes(1, 2).reshape(count * count, BLOCK * BLOCK)
 
 
-def gather(block: Tensor, y: Tensor, cfg: Config) -> Tensor:
-    return marks(block.reshape(len(block), -1, BLOCKS, BLOCK * BLOCK))
+Mark = tuple[float, int, Tensor, int]  # lambda, block, w and scale
 
 
-def marks(rest: Tensor) -> Tensor:
-    """(n, 16) score of every row for the blocks that hold a mark, signed and not; 0 where there are fewer. `rest` is (n, scales, ...)."""
-    scores = rest.new_zeros(len(rest), PLACES, dtype=torch.float32)
-    if len(rest) >= LEAST_ROWS:
-        some = torch.linspace(0, len(rest) - 1, min(SAMPLE, len(rest))).long()
-        found = [(*one, scale) for scale in range(rest.shape[1]) for one in unlike(rest[some, scale].float() / STEPS)]
-        found.sort(key=lambda one: -one[0])
-        for k, (_, place, w, scale) in enumerate(found[:PLACES]):
-            scores[:, k] = (rest[:, scale, place].float() / STEPS @ w).clamp(-FARTHEST, FARTHEST)
+def learn(block: Tensor, y: Tensor, cfg: Config) -> list[Mark]:
+    """The marks that most of these rows share, the plainest first."""
+    if len(block) < LEAST_ROWS:
+        return []
+    some = torch.linspace(0, len(block) - 1, min(SAMPLE, len(block))).long()
+    rest = block[some].reshape(len(some), -1, BLOCKS, BLOCK * BLOCK)
+    found = [(*one, scale) for scale in range(rest.shape[1]) for one in unlike(rest[:, scale].float() / STEPS)]
+    return sorted(found, key=lambda one: -one[0])[:PLACES]
+
+
+def score(learnt: list[Mark], block: Tensor, place: Tensor, cfg: Config) -> Tensor:
+    """(n, 16) score of every row for the blocks that hold a mark, signed and not; 0 where there are fewer."""
+    rest = block.reshape(len(block), -1, BLOCKS, BLOCK * BLOCK)
+    scores = torch.zeros(len(rest), PLACES)
+    for k, (_, at, w, scale) in enumerate(learnt):
+        scores[:, k] = (rest[:, scale, at].float() / STEPS @ w).clamp(-FARTHEST, FARTHEST)
     return torch.cat([scores, scores.abs()], 1)
 
 

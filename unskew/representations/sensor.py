@@ -11,8 +11,8 @@ other; a shared pattern whose pixels 3 to 8 apart are alike (|correlation| above
 eight neighbours, and keeps the eight places that recur most.
 
 Source: Lukas, Fridrich, Goljan, "Digital camera identification from sensor pattern noise", IEEE TIFS 2006.
-Differs: cameras are not known, so the patterns are estimated blind, from all pictures but the one that is compared; a mean instead of a
-wavelet filter.
+Differs: cameras are not known, so the patterns are estimated blind, from a sample of pictures without the one that is compared; a mean
+instead of a wavelet filter.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,6 @@ FAR = range(3, 9)  # pixels: the filter and a colour mosaic reach 2
 ALIKE = 0.25  # correlation of pixels that far apart; about 0.1 for cameras, 0.4 and more for what pictures show
 PLACES = 8  # recurring pixels
 NOTED = 12  # of each picture
-MOST = 20_000  # rows that are compared
 SAMPLE = 1500  # rows from which the patterns are estimated
 NEAR = 20  # pixels within which a second place that recurs at least half as often speaks against a single pixel
 BEYOND = 12.0  # levels by which a pixel must exceed all its neighbours
@@ -52,9 +51,7 @@ def phrase(cfg: Config) -> str:
 
 
 def applies(data: DataSet, cfg: Config) -> str:
-    if why := pictures_only(data, 32):
-        return why
-    return f"more than {MOST:,} rows" if len(data) > MOST else ""
+    return pictures_only(data, 32)
 
 
 def look(picture: Picture, cfg: Config) -> NDArray[np.int8] | Floats:
@@ -100,25 +97,40 @@ def outliers(grey: Floats) -> Floats:
     return places
 
 
-def gather(block: Tensor, y: Tensor, cfg: Config) -> Tensor:
+@dataclass(frozen=True)
+class Patterns:
+    """What most pictures of the sample share."""
+
+    mean: Tensor  # (D,) residual
+    pattern: Tensor  # (D, 6)
+    place: Tensor  # (m,) where a row of the sample is among those that the patterns are estimated on, or -1
+    own: Tensor  # (SAMPLE, 6) agreement of these with the others: a picture is not compared with itself
+
+
+def learn(block: Tensor, y: Tensor, cfg: Config) -> Patterns | Tensor:
     return patterns(block) if cfg.kind == "pattern" else recurring(block.long())
 
 
-def patterns(rest: Tensor) -> Tensor:
-    """(n, 6) agreement of every row's residual (n, D) with the patterns that most rows share, not counting the row itself."""
-    rest = rest.to(torch.float32, copy=True)  # of 20,000 rows 330 MB: changed in place, not copied again
-    rest -= rest.mean(0)
+def score(learnt: Patterns | Tensor, block: Tensor, place: Tensor, cfg: Config) -> Tensor:
+    return agreement(learnt, block, place) if isinstance(learnt, Patterns) else here(learnt, block.long())
+
+
+def patterns(rest: Tensor) -> Patterns:
+    """The patterns that most rows of a sample share, from their residuals (m, D)."""
+    rest = rest.to(torch.float32, copy=True)  # changed in place, not copied again
+    mean = rest.mean(0)
+    rest -= mean
     rest /= rest.norm(dim=1, keepdim=True).clamp(min=1e-6)
     some = torch.linspace(0, len(rest) - 1, min(SAMPLE, len(rest))).long()
     agree = rest[some] @ rest[some].T
     agree.fill_diagonal_(0)
     count = min(PATTERNS, len(some))
     vectors = torch.linalg.eigh(agree.double())[1][:, -count:].float()
+    place = torch.full((len(rest),), -1)
+    place[some] = torch.arange(len(some))
     shared = rest[some].T @ vectors
-    scores = rest @ shared
-    scores[some] = agree @ vectors
-    camera = [far_correlation(one.view(SIDE, SIDE)) <= ALIKE for one in shared.T]
-    return torch.as_tensor(scores * torch.tensor(camera))
+    camera = torch.tensor([far_correlation(one.view(SIDE, SIDE)) <= ALIKE for one in shared.T])
+    return Patterns(mean, shared * camera, place, agree @ vectors * camera)
 
 
 def far_correlation(pattern: Tensor) -> float:
@@ -131,8 +143,18 @@ def far_correlation(pattern: Tensor) -> float:
     return float(torch.stack(found).abs().max())
 
 
+def agreement(learnt: Patterns, rest: Tensor, place: Tensor) -> Tensor:
+    """(n, 6) agreement of every row's residual with the patterns, not counting the row itself."""
+    rest = rest.float() - learnt.mean
+    rest /= rest.norm(dim=1, keepdim=True).clamp(min=1e-6)
+    scores = rest @ learnt.pattern
+    mine = torch.where(place >= 0, learnt.place[place.clamp(min=0)], -1)
+    scores[mine >= 0] = learnt.own[mine[mine >= 0]]
+    return scores
+
+
 def recurring(places: Tensor) -> Tensor:
-    """(n, 8) whether each of the places that recur most is among a row's own (n, NOTED); 0 is no place.
+    """(at most 8,) the places that recur most in a sample (m, NOTED); 0 is no place.
 
     Places that recur side by side belong to something larger than a pixel, such as a stamp, and are left out.
     """
@@ -141,6 +163,10 @@ def recurring(places: Tensor) -> Tensor:
     leading = found[count[found].argsort(descending=True, stable=True)[: 8 * PLACES]]
     row, column, often = (leading - 1) // 1024, (leading - 1) % 1024, count[leading]
     near = ((row[:, None] - row).abs() <= NEAR) & ((column[:, None] - column).abs() <= NEAR) & (2 * often > often[:, None])
-    leading = leading[near.sum(1) <= 1][:PLACES]
-    here = (places[:, :, None] == leading).any(1).float()
-    return torch.cat([here, here.new_zeros(len(places), PLACES - len(leading))], 1)
+    return leading[near.sum(1) <= 1][:PLACES]
+
+
+def here(leading: Tensor, places: Tensor) -> Tensor:
+    """(n, 8) whether each of these places is among a row's own (n, NOTED)."""
+    found = (places[:, :, None] == leading).any(1).float()
+    return torch.cat([found, found.new_zeros(len(places), PLACES - len(leading))], 1)

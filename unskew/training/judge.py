@@ -1,9 +1,14 @@
-"""What logits come to: accuracy by group, error rates by bias value, counts by class, figures of a multi-label task."""
+"""What predictions come to: accuracy by group, error rates by bias value, counts by class, figures of a multi-label task.
+
+Predictions are logits (n, C), or, of rows with one class each, the predicted classes (n,).
+"""
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from unskew.core.matrix import Rows, passes
 from unskew.data.dataset import DataSet
 from unskew.measure.calibration import calibration_by_bias
 from unskew.measure.error_rates import error_rates
@@ -12,11 +17,11 @@ from unskew.measure.label_sets import by_bias, label_sets
 from unskew.records import BiasRates, Groups, LabelFigures
 
 
-def judge(logits: Tensor, data: DataSet, index: Tensor) -> Groups:
+def judge(logits: Rows, data: DataSet, index: Tensor) -> Groups:
     """The group table of these rows."""
     pairs = data.alignment()
     return groups(
-        logits,
+        decisions(logits),
         data.y[index],
         data.bias[index] if data.bias_names else None,
         aligned=None if pairs is None else pairs.aligned,
@@ -27,7 +32,14 @@ def judge(logits: Tensor, data: DataSet, index: Tensor) -> Groups:
     )
 
 
-def label_figures(logits: Tensor, data: DataSet, index: Tensor) -> LabelFigures | None:
+def decisions(logits: Rows) -> Tensor:
+    """Logits in memory as they are; of those in a file the labels that are predicted, 1, and those that are not, 0, a byte each."""
+    if isinstance(logits, Tensor):
+        return logits
+    return torch.cat([(logits[part] > 0).to(torch.int8) for part in passes(*logits.shape)])
+
+
+def label_figures(logits: Rows, data: DataSet, index: Tensor) -> LabelFigures | None:
     """Macro F1 at probability one half and mean average precision, and both by label and bias value."""
     if not data.multi_label:
         return None
@@ -37,7 +49,7 @@ def label_figures(logits: Tensor, data: DataSet, index: Tensor) -> LabelFigures 
         {"label": name, **numbers} for name, numbers in zip(data.classes, figures.per_label, strict=True)
     ]
     for k, (bias, values) in enumerate(zip(data.bias_names, data.bias_values, strict=True)):
-        for row, cells in zip(labels, by_bias(logits, y, data.bias[index, k], len(values)), strict=True):
+        for row, cells in zip(labels, by_bias(decisions(logits), y, data.bias[index, k], len(values)), strict=True):
             row.setdefault("by_bias", {})[bias] = dict(zip(values, cells, strict=True))
     return LabelFigures(
         f1_macro=figures.f1,
@@ -48,28 +60,35 @@ def label_figures(logits: Tensor, data: DataSet, index: Tensor) -> LabelFigures 
     )
 
 
-def bias_rates(logits: Tensor, data: DataSet, index: Tensor) -> dict[str, BiasRates]:
-    """Error rates and calibration of these rows by the values of each bias column."""
+def bias_rates(logits: Rows, data: DataSet, index: Tensor, sure: Tensor | None = None) -> dict[str, BiasRates]:
+    """Error rates and calibration of these rows by the values of each bias column; predicted classes need their probabilities, `sure`."""
     found, y = {}, data.y[index]
     for k, (name, values) in enumerate(zip(data.bias_names, data.bias_values, strict=True)):
         bias = data.bias[index, k]
-        rates = error_rates(logits, y, bias, classes=data.classes, values=values, name=name)
-        found[name] = BiasRates(name, rates, *calibration_by_bias(logits, y, bias, values=values, name=name))
+        rates = error_rates(decisions(logits), y, bias, classes=data.classes, values=values, name=name)
+        found[name] = BiasRates(name, rates, *calibration_by_bias(logits, y, bias, values=values, name=name, sure=sure))
     return found
 
 
-def predicted_counts(logits: Tensor, data: DataSet) -> list[int]:
+def predicted_counts(logits: Rows, data: DataSet) -> list[int]:
     """How many rows are given each class, or label."""
-    counts = (logits > 0).sum(0) if data.multi_label else logits.argmax(1).bincount(minlength=len(data.classes))
+    said = decisions(logits)
+    counts = (said > 0).sum(0) if data.multi_label else _classes(said).bincount(minlength=len(data.classes))
     return [int(n) for n in counts]
 
 
-def confusion_matrix(logits: Tensor, data: DataSet, index: Tensor) -> list[list[int]]:
+def _classes(said: Tensor) -> Tensor:
+    return said.argmax(1) if said.ndim == 2 else said
+
+
+def confusion_matrix(logits: Rows, data: DataSet, index: Tensor) -> list[list[int]]:
     """Rows by true class, down, and predicted class, across; empty with several labels per row."""
     if data.multi_label:
         return []
     size = len(data.classes)
-    found: list[list[int]] = (data.y[index] * size + logits.argmax(1)).bincount(minlength=size * size).view(size, size).tolist()
+    found: list[list[int]] = (
+        (data.y[index] * size + _classes(decisions(logits))).bincount(minlength=size * size).view(size, size).tolist()
+    )
     return found
 
 

@@ -1,7 +1,8 @@
-"""One forward pass over the rows; everything else is computed from its logits."""
+"""One forward pass over the rows, whole or in parts; everything else is computed from its logits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import polars as pl
 import torch
@@ -16,6 +17,8 @@ from unskew.training.frozen import Computed, is_frozen, with_features
 
 Alter = Callable[[Tensor, Tensor], Tensor]
 BATCH = 1024  # rows per forward pass; `batch_for` lowers it for large rows
+TOGETHER = 16  # batches of a part
+SEGMENT = 65_536  # rows whose features of a frozen network are held, where there are many
 
 
 def predict(
@@ -27,33 +30,113 @@ def predict(
     alter: Alter | None = None,
     summary: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """(ids, logits) of these rows, in order, split over the processes or a cluster; rows that cannot be decoded are left out.
+    """(ids, logits) of these rows, ordered by id, in memory; rows that cannot be decoded are left out.
 
     `alter(inputs, ids)` changes inputs in [0, 1] before anything else sees them; `summary` says what is kept of a batch's logits.
     """
-    if is_frozen(method.model) and alter is None and not method.reads_inputs(method.cfg):
-        data = with_features(data, method.model, rows, workers)
-    parameter = next(method.parameters())
-    was_training = method.training
+    parts = list(predict_parts(method, data, rows, workers=workers, alter=alter, summary=summary))
+    index, logits = torch.cat([ids for ids, _ in parts]), torch.cat([said for _, said in parts])
+    order = index.argsort()
+    return index[order], logits[order]
+
+
+def predict_parts(
+    method: Method,
+    data: DataSet,
+    rows: Tensor,
+    *,
+    workers: int = 0,
+    alter: Alter | None = None,
+    summary: Callable[[Tensor], Tensor] | None = None,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """(ids, logits) of these rows, part after part, split over the processes or a cluster: no more than a few parts are ever held.
+
+    Parts are in the order of the rows, and so are the rows of a part, unless several processes share rows that are not in ascending order.
+    There is always at least one part.
+    """
+    width = len(data.classes)
+    nothing = torch.zeros(0, dtype=torch.long), torch.zeros(0, width) if summary is None else summary(torch.zeros(0, width))
+    was_training, some = method.training, False
     method.eval()
-    if on_cluster() and processes.world() == 1 and not isinstance(data.inputs, Computed):
-        return _on_cluster(method, data, rows, alter, summary, was_training)
+    try:
+        for index, logits in _parts(method, data, rows, workers, alter, summary):
+            if len(index):
+                some = True
+                yield index, logits
+        if not some:
+            yield nothing
+    finally:
+        method.train(was_training)
+
+
+def _parts(
+    method: Method, data: DataSet, rows: Tensor, workers: int, alter: Alter | None, summary: Callable[[Tensor], Tensor] | None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    if (
+        is_frozen(method.model)
+        and alter is None
+        and not method.reads_inputs(method.cfg)
+        and not isinstance(data.inputs, Computed)
+    ):
+        for segment in torch.split(rows, SEGMENT) if len(rows) > 4 * SEGMENT else [rows]:  # their features are in memory
+            known = with_features(data, method.model, segment, workers)
+            yield from _here(method, known, segment, workers, alter, summary)
+    elif on_cluster() and processes.world() == 1 and not isinstance(data.inputs, Computed):
+        yield from _on_cluster(method, data, rows, alter, summary)
+    else:
+        yield from _here(method, data, rows, workers, alter, summary)
+
+
+def _here(
+    method: Method, data: DataSet, rows: Tensor, workers: int, alter: Alter | None, summary: Callable[[Tensor], Tensor] | None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """This process's batches, sixteen to a part; of several processes, the parts of all of them together."""
+    parameter, size = next(method.parameters()), batch_for(data)
     if parameter.device.type == "cpu":
         processes.keep_freed_memory()
-    indices, logits = [torch.zeros(0, dtype=torch.long)], []
-    with torch.inference_mode():
-        mine = processes.shard(rows)
-        for index, x in rows_in_order(data, mine, batch_for(data), workers=workers, dtype=parameter.dtype, alter=alter):
-            indices.append(index)
+    mine = processes.shard(rows)
+    batches = _forward(method, data, mine, size, workers, alter, summary)
+    if processes.world() == 1:
+        while part := list(islice(batches, TOGETHER)):
+            yield torch.cat([ids for ids, _ in part]), torch.cat([said for _, said in part]).cpu()
+        return
+    # The k-th share of every process together is the k-th share of the rows, so that parts come in the order of the rows.
+    ascending = bool((rows.diff() > 0).all())
+    shares = torch.split(rows, TOGETHER * size * processes.world() if ascending else max(1, len(rows)))
+    ahead = next(batches, None)
+    empty = torch.zeros(0, len(data.classes), device=parameter.device)
+    for share in shares:
+        part, last = [], int(share.max()) if len(share) else -1
+        while ahead is not None and (not ascending or int(ahead[0][0]) <= last):
+            part.append(ahead)
+            ahead = next(batches, None)
+        ids = torch.cat([torch.zeros(0, dtype=torch.long), *(ids for ids, _ in part)])
+        said = torch.cat([said for _, said in part]) if part else empty if summary is None else summary(empty)
+        index = processes.gather_rows(ids.to(parameter.device)).cpu()
+        order = index.argsort()
+        yield index[order], processes.gather_rows(said).cpu()[order]
+
+
+def _forward(
+    method: Method,
+    data: DataSet,
+    rows: Tensor,
+    size: int,
+    workers: int,
+    alter: Alter | None,
+    summary: Callable[[Tensor], Tensor] | None,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """(ids, logits) batch by batch. Whoever asks for them between two batches is not in inference mode."""
+    parameter = next(method.parameters())
+    batches = rows_in_order(data, rows, size, workers=workers, dtype=parameter.dtype, alter=alter)
+    while True:
+        with torch.inference_mode():
+            index, x = next(batches, (None, None))
+            if index is None or x is None:
+                return
             said = method.predict(x.to(parameter.device)).float()
-            logits.append(said if summary is None else summary(said))
-    method.train(was_training)
-    nothing = torch.zeros(0, len(data.classes), device=parameter.device)
-    local = torch.cat(logits) if logits else nothing if summary is None else summary(nothing)
-    index = processes.gather_rows(torch.cat(indices).to(parameter.device)).cpu()
-    gathered = processes.gather_rows(local).cpu()
-    order = index.argsort()
-    return index[order], gathered[order]
+            said = said if summary is None else summary(said)
+        yield index, said
 
 
 def most_likely(logits: Tensor) -> Tensor:
@@ -102,17 +185,15 @@ class _Forward:
 
 
 def _on_cluster(
-    method: Method, data: DataSet, rows: Tensor, alter: Alter | None, summary: Callable[[Tensor], Tensor] | None, training: bool
-) -> tuple[Tensor, Tensor]:
-    """The same batches as in one process, sixteen to a part."""
+    method: Method, data: DataSet, rows: Tensor, alter: Alter | None, summary: Callable[[Tensor], Tensor] | None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The same batches as in one process, sixteen to a part, in order."""
     device = next(method.parameters()).device
     work = _Forward(method.cpu(), data, alter, summary, current().gpus > 0)
-    found = list(map_rows(work, torch.split(rows, 16 * batch_for(data))))
-    method.to(device).train(training)
-    kept = [part for part in found if len(part[0])] or found[:1]
-    index, logits = torch.cat([ids for ids, _ in kept]), torch.cat([said for _, said in kept])
-    order = index.argsort()
-    return index[order], logits[order]
+    try:
+        yield from map_rows(work, torch.split(rows, TOGETHER * batch_for(data)))
+    finally:
+        method.to(device)
 
 
 def batch_for(data: DataSet) -> int:

@@ -66,8 +66,13 @@ def check(rule: Rule, data: DataSet) -> None:
         raise UserError(f"select.rule={rule} needs one class per row; use last, val-accuracy, val-loss or val-f1")
 
 
+def by_class(rule: Rule, data: DataSet) -> bool:
+    """Whether the rule needs no more than the predicted class of each row."""
+    return not data.multi_label and rule not in ("val-loss", "val-f1")
+
+
 def score(rule: Rule, logits: Tensor, data: DataSet, index: Tensor, guessed: Tensor | None = None) -> float:
-    """What the rule maximises, from the logits of its split.
+    """What the rule maximises, from the logits of its split, or from the predicted classes if these are enough (`by_class`).
 
     val-accuracy: plain accuracy. val-loss: minus the mean loss. val-f1: macro F1. val-worst-class: lowest class accuracy.
     val-worst-group: lowest (class, bias) accuracy, empty groups left out. val-pseudo-groups, val-worst-slice: lowest accuracy over
@@ -81,7 +86,7 @@ def score(rule: Rule, logits: Tensor, data: DataSet, index: Tensor, guessed: Ten
         return macro_f1(*decided(logits, y))
     if data.multi_label:
         return float(((logits > 0).long() == y.long()).float().mean())
-    right = (logits.argmax(1) == y).double()
+    right = ((logits.argmax(1) if logits.ndim == 2 else logits) == y).double()
     if rule in ("val-accuracy", "last"):
         return float(right.mean())
     if rule == "oracle" and (pairs := data.alignment()) is not None:

@@ -20,8 +20,8 @@ from unskew.data.dataset import DataSet
 from unskew.data.loader import Loader
 from unskew.methods._contract import Method
 from unskew.training.loggers import Guarded, open_boards
-from unskew.training.predict import predict
-from unskew.training.selection import GUESSED, LOOKS_AT, better, score
+from unskew.training.predict import most_likely, predict
+from unskew.training.selection import GUESSED, LOOKS_AT, better, by_class, score
 from unskew.training.settings import RunConfig
 
 SAVE_SECONDS = 30.0  # between saved states of a training with slow steps
@@ -122,7 +122,9 @@ class State:
         split = LOOKS_AT[self.cfg.select.rule][0] or ("val" if self.data.has("val") else "")
         if not split:
             return
-        index, logits = predict(self.method, self.data, self.data.rows(split), workers=self.cfg.data.workers)
+        kept = most_likely if by_class(self.cfg.select.rule, self.data) else None  # of each row, by every process
+        rows, workers = self.data.rows(split), self.cfg.data.workers
+        index, logits = predict(self.method, self.data, rows, workers=workers, summary=kept)
         value = score(self.cfg.select.rule, logits, self.data, index, self.guessed)
         name = "accuracy" if self.cfg.select.rule == "last" else self.cfg.select.rule
         self.log(split, done, {name: value})

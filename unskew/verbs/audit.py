@@ -26,7 +26,7 @@ from unskew.data.duplicates import disagrees, of_data, told
 from unskew.data.pictures import thumbnails
 from unskew.data.reading import DataConfig
 from unskew.data.sources import as_read, as_words, load
-from unskew.features import Spec, compute_many, spec, standard
+from unskew.features import Spec, compute_many, learnt_from, spec, standard
 from unskew.measure.association import association
 from unskew.measure.leakage import Attack, dataset_leakage
 from unskew.measure.representation_bias import FOLDS, BiasEstimate
@@ -98,7 +98,9 @@ def audit(
         estimates: list[tuple[Spec, BiasEstimate]] = []
         with progress.bar("measuring", len(chosen)) as advance:
             for one in chosen:
-                estimates.append((one, read(features[one.name], data.y[index], seed=seed)))
+                e = read(features[one.name], data.y[index], seed=seed)
+                said = [note for note in (e.note, learnt_from(one, len(rows))) if note]
+                estimates.append((one, dataclasses.replace(e, note="; ".join(said))))
                 advance(1, one.name)
         tried = _trial(data, index, seed, workers) if trial else None
         found = ordered([describe(one, e, data.classes, known, tried, index) for one, e in estimates])

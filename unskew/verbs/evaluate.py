@@ -1,6 +1,6 @@
 """The verb `evaluate`: logits by sample id, group tables and the named averages, and whatever else is asked of a finished run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,10 +17,12 @@ from unskew.evaluation._contract import Judged, Question, questions
 from unskew.measure.leakage import Attack
 from unskew.methods._contract import Method
 from unskew.pages.verdict import judge_groups
-from unskew.records import Evaluation, Run, Table, TrainGroups
+from unskew.records import Evaluation, Growing, Run, Table, TableFile, TrainGroups
+from unskew.records.growing import opened
+from unskew.training.answers import Answers, answers_of
 from unskew.training.finished import other_data, own_data, trained_method
 from unskew.training.judge import bias_rates, confusion_matrix, judge, label_figures, predicted_counts, true_counts
-from unskew.training.predict import predict, predictions_frame
+from unskew.training.predict import predict_parts, predictions_frame
 from unskew.training.trained import train_logits
 from unskew.verbs.predictions import evaluate_predictions
 
@@ -71,24 +73,31 @@ def evaluate(
     data, known = (own_data(run, bias), None) if on is None else other_data(run, on, shared_classes or only_played, only_played)
     for question, options in asked:
         question.check(data, options)
-    with alone(run.path, "evaluation"), nothing_left(run.path / "predictions"):
+    place = split if on is None else f"{split}-{data.fingerprint[:8]}"
+    place += f"-by-{'-'.join(safe_name(name) for name in data.bias_names)}" if bias else ""
+    made_by = {"name": "evaluate", "run": str(run.path), "fingerprint": data.fingerprint, "split": split}
+    with (
+        alone(run.path, "evaluation"),
+        nothing_left(run.path / "predictions"),
+        Growing(run.path / "predictions" / f"{place}.parquet", made_by) as table,
+    ):
         method = trained_method(run).to(target)
         workers = run.config["config"]["data"]["workers"]
-        index, logits = predict(method, data, _rows(data, split, on is None, None if only_played else known), workers=workers)
-        kept = known[index] if only_played and known is not None else torch.ones(len(index), dtype=torch.bool)
-        table = Table(
-            predictions_frame(index[kept], data.y[index[kept]], logits[kept]),
-            {"name": "evaluate", "run": str(run.path), "fingerprint": data.fingerprint, "split": split},
+        rows = _rows(data, split, on is None, None if only_played else known)
+        # Logits go into the table part by part; what is judged is kept of each row.
+        said = answers_of(
+            _written(predict_parts(method, data, rows, workers=workers), table, data, known if only_played else None), data
         )
-        place = split if on is None else f"{split}-{data.fingerprint[:8]}"
-        place += f"-by-{'-'.join(safe_name(name) for name in data.bias_names)}" if bias else ""
-        judged = Judged(run, method, data, index, logits, lambda: data if on is None else own_data(run))
+        judged = Judged(
+            run, method, data, said.index, lambda: table.column("logits").float(), lambda: data if on is None else own_data(run)
+        )  # fmt: skip
+        kept = said.only(known[said.index]) if only_played and known is not None else said
         answers = _known(run, place)
         for question, options in asked:
             answers = {k: v for k, v in answers.items() if k not in question.keys} | question.ask(judged, options).json()
-        train = _train_groups(run, lambda: method, data if on is None else None, split, len(index))
-        evaluation = _evaluation(run, data, table, split, answers, train, own=on is None)
-        table.save(run.path / "predictions" / f"{place}.parquet")
+        train = _train_groups(run, lambda: method, data if on is None else None, split, len(said.index))
+        evaluation = _evaluation(run, data, table.table, kept, split, answers, train, own=on is None)
+        table.save()
         write_json(run.path / f"metrics-{place}.json", evaluation.json())
     return evaluation
 
@@ -96,17 +105,37 @@ def evaluate(
 def recall(run: Run, split: str = "test", on: Any = None) -> Evaluation:
     """The evaluation of a run from its saved predictions; if there are none, evaluate now."""
     path = run.path / "predictions" / f"{split}.parquet"
-    if on is not None or not path.is_file():
+    if on is not None or not Table.is_at(path):
         return evaluate(run, on, split=split)
-    table = Table.read(path)
+    table = opened(path)
     data = own_data(run)
     if not data.is_source(table.made_by.get("fingerprint")):
         raise UserError(f"{data.source} has changed since {run.path} was judged on it; run unskew evaluate again")
-    logits = table.column("logits")
-    if not len(table) or int(table.index.max()) >= len(data) or logits.shape[1:] != (len(data.classes),):
+    if (
+        not len(table)
+        or int(table.index.max()) >= len(data)
+        or any(_width(part) != len(data.classes) for part in table.parts("logits"))
+    ):
         raise UserError(f"{path} does not hold predictions for {data.name}; remove it, and evaluate again")
+    said = answers_of(((part.index, part.column("logits").float()) for part in table.parts("logits")), data)
     train = _train_groups(run, lambda: trained_method(run), data, split, len(table))
-    return _evaluation(run, data, table, split, _known(run, split), train, own=True)
+    return _evaluation(run, data, table, said, split, _known(run, split), train, own=True)
+
+
+def _width(table: Table) -> int:
+    """Logits of a row; -1 if they are not lists."""
+    shape = table.column("logits").shape
+    return shape[1] if len(shape) == 2 else -1
+
+
+def _written(
+    parts: Iterator[tuple[Tensor, Tensor]], table: Growing, data: DataSet, known: Tensor | None
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The same parts, after the rows of each whose class is `known` have been added to the table."""
+    for index, logits in parts:
+        kept = slice(None) if known is None else known[index]
+        table.add(predictions_frame(index[kept], data.y[index[kept]], logits[kept]))
+        yield index, logits
 
 
 def _train_groups(run: Run, method: Callable[[], Method], own: DataSet | None, split: str, judged: int) -> TrainGroups:
@@ -160,10 +189,11 @@ def _known(run: Run, place: str) -> dict[str, Any]:
 
 
 def _evaluation(
-    run: Run, data: DataSet, table: Table, split: str, answers: Mapping[str, Any], train: TrainGroups, *, own: bool
-) -> Evaluation:
+    run: Run, data: DataSet, table: Table | TableFile, answered: Answers, split: str, answers: Mapping[str, Any], train: TrainGroups,
+    *, own: bool,
+) -> Evaluation:  # fmt: skip
     # No row is left to judge if clips of other classes were only played backwards.
-    index, logits = table.index, table.column("logits").float() if len(table) else torch.zeros(0, len(data.classes))
+    index, logits = answered.index, answered.said
     by_bias = {}
     if len(data.bias_names) > 1:
         by_bias = {name: judge(logits, data.only_bias([name]), index) for name in data.bias_names}
@@ -178,7 +208,7 @@ def _evaluation(
         run=str(run.path), split=split, on=data.source or data.name, selection=run.outcome["selection"],
         labels=run.config["labels"], aligned_rule=rule, aligned_in_words=data.aligned_in_words(), groups=groups, verdict=said,
         predicted=dict(zip(data.classes, predicted, strict=True)), confusion=confusion_matrix(logits, data, index), train=train,
-        rates_by_bias=bias_rates(logits, data, index),
+        rates_by_bias=bias_rates(logits, data, index, answered.sure),
         by_bias=by_bias, label_figures=label_figures(logits, data, index), answers=plain(answers), predictions=table, data=data,
         rows=index,
     )  # fmt: skip

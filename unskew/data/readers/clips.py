@@ -1,6 +1,7 @@
 """Clips: video files and folders of frames, as (frames, 3, H, W). Decoded on demand, or once if they fit into memory."""
 
 import os
+import stat
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,14 +18,15 @@ from unskew.core import progress
 from unskew.core.errors import UserError
 from unskew.core.rng import stream
 from unskew.data.dataset import DataSet, Inputs, Memory
-from unskew.data.manifest import glimpse
+from unskew.data.manifest import Look, facts_of, glimpse
 from unskew.data.readers.files import _FAILURES, check_names, to_rgb, too_many_bad
-from unskew.data.readers.images import below, fingerprints
-from unskew.data.readers.listing import images_below
+from unskew.data.readers.images import Labels, below, fingerprints
+from unskew.data.readers.listing import EXTENSIONS, images_below
 from unskew.data.readers.opening import opened
+from unskew.data.readers.walking import Found
 from unskew.data.reading import DataConfig
 from unskew.data.splitting import settle
-from unskew.data.texts import Texts
+from unskew.data.texts import Content, Texts
 
 VIDEO = {".avi", ".mp4", ".webm", ".mkv", ".mov", ".mpg", ".mpeg"}
 DEFAULT_SIDE = 112
@@ -129,7 +131,36 @@ class Clips:
 def clips_below(folder: Path) -> list[Path]:
     """Video files anywhere under a folder, and folders of frames directly in it."""
     videos = [p for p in folder.rglob("*") if p.suffix.lower() in VIDEO and p.is_file() and not p.name.startswith(".")]
-    return sorted(videos + [p for p in folder.iterdir() if p.is_dir() and images_below(p)])
+    return sorted(videos + [p for p in folder.iterdir() if p.is_dir() and first_frame(str(p))])
+
+
+def first_frame(folder: str) -> str:
+    """The first of `images_below`, from the folder's names alone; empty if there is none."""
+    with os.scandir(folder) as entries:
+        found = list(entries)
+    if any(entry.is_dir() for entry in found):  # frames may lie deeper
+        return next((str(path) for path in images_below(Path(folder))), "")
+    names = sorted(e.name for e in found if os.path.splitext(e.name)[1].lower() in EXTENSIONS and not e.name.startswith("."))
+    return next((path for name in names if os.path.isfile(path := os.path.join(folder, name))), "")
+
+
+def _looked_at(full: Texts) -> tuple[Texts, Found]:
+    """What is opened of each clip, a video or its first frame, and the size and time of change by which a changed clip is noticed."""
+    opened, size, mtime = list[str](), np.zeros(len(full), dtype=np.int64), np.zeros(len(full), dtype=np.int64)
+    for k, path in enumerate(full):
+        about = os.stat(path)
+        folder = about.st_mtime_ns if stat.S_ISDIR(about.st_mode) else 0  # changes with the names in it
+        opened.append(first_frame(path) if folder else path)
+        if opened[-1]:
+            about = os.stat(opened[-1])
+            size[k] = about.st_size
+        mtime[k] = max(folder, about.st_mtime_ns)
+    return Texts.of(opened), Found(full, size, mtime)
+
+
+def _glimpsed(content: Content) -> Look:
+    """The digest of a clip's file; nothing is decoded. Raises OSError: a disk that cannot be read is no damaged clip."""
+    return Look(glimpse(str(content))) if content else Look()
 
 
 def clip_set(
@@ -162,11 +193,15 @@ def clip_set(
         readable = torch.ones(len(full), dtype=torch.bool)
         readable[list(broken)] = False
         inputs = Memory(x, readable if broken else None)
-    seen = []
-    for path, name in zip(full, paths, strict=True):
-        first = images_below(Path(path))[:1] if os.path.isdir(path) else [path]
-        seen.append(os.fsencode(name) + b"\0" + b"".join(glimpse(str(p)) for p in first))
     bias = torch.zeros(len(y), 0, dtype=torch.long) if bias is None else bias
+    names, (files, known) = Texts.of(paths), _looked_at(full)
+    labels = Labels(
+        y=y, classes=classes, split=split, splits=splits, bias=bias, bias_names=tuple(cfg.bias), bias_values=bias_values
+    )  # fmt: skip
+    kept = facts_of(
+        os.path.abspath(source or str(root)), names, files, known.size, known.mtime, labels.frame(), look=_glimpsed
+    )  # fmt: skip
+    seen = [os.fsencode(name) + b"\0" + (row.tobytes() if row.any() else b"") for name, row in zip(paths, kept.hash, strict=True)]
     settled = settle(y, split, cfg, source or str(root), columns=columns, paths=paths)
     facts = (classes, splits, side, cfg.frames, cfg.sampling)
     fingerprint, former = fingerprints(facts, seen, (y, settled.split), bias, tuple(cfg.bias), bias_values)
