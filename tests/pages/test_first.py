@@ -44,7 +44,13 @@ def test_the_tone_of_an_audit(content, tone):
 
 def test_numbers_and_steps_of_an_audit():
     trial = {key: {"before": 0.604, "after": 0.662} for key in ("independent", "conflicting")}
-    first = first_of(audit(trial={**trial, "class_balanced": {"before": 0.98, "after": 0.96}}), [], NOTHING)
+    trial |= {"class_balanced": {"before": 0.98, "after": 0.96}, "supports": True}
+    first = first_of(audit(trial=trial), [], NOTHING)
+    assert first.numbers[2].note == "plain training → balanced against it"
+    refused = first_of(audit(trial={**trial, "supports": False}), [], NOTHING)
+    assert refused.numbers[2].note == "not advised: 98 → 96 % on the rows as they are"
+    leaking = first_of(audit(leaks={"findings": [{"sentence": "The order tells the class."}]}), [], NOTHING)
+    assert leaking.more[-1] == "But the order tells the class."
     assert [n.value for n in first.numbers] == ["79.0 %", "21", "60 → 66 %"]
     assert (first.sentence, list(first.more)) == ("Colour tells it.", ["1 more below."])
     assert first.lost == ["the rows as they are, mean over classes: 98.0 % to 96.0 % (-2.0 points)"]

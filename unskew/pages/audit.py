@@ -52,7 +52,7 @@ def first_of(audit: dict[str, Any], samples: list[Sample], drawn: charts.Drawing
     pairs = {words: (trial[key]["before"], trial[key]["after"]) for key, words in TRIED.items()} if trial else {}
     gained, lost = sorted_changes(pairs)
     tone = _tone(audit)
-    more += [] if told else [f"But {line}" for line in _other_doubts(audit)[:2]]
+    more += [f"But {line}" for line in _other_doubts(audit)[: 1 if told else 2]]
     return First(
         tone=tone, sentence=sentence, more=more, numbers=_numbers(audit), sides=sides,
         chart=charts.NOTHING if sides else drawn, todo=_todo(audit, tone == GOOD), gained=gained, lost=lost,
@@ -99,7 +99,9 @@ def _numbers(audit: dict[str, Any]) -> list[Number]:
     if tried and all(share is not None and share == share for share in tried):
         value = " → ".join(f"{100 * share:.0f}" for share in tried)
         label = "right without the shortcut's help, in a trial"
-        numbers.append(Number(value=f"{value} %", label=label, note="plain training → balanced against it"))
+        lost = " → ".join(f"{100 * trial['class_balanced'][when]:.0f}" for when in ("before", "after"))
+        note = "plain training → balanced against it" if trial["supports"] else f"not advised: {lost} % on the rows as they are"
+        numbers.append(Number(value=f"{value} %", label=label, note=note))
     told = sum(f["verdict"] in TONES for f in found)
     if found:
         numbers.append(Number(value=f"{told} of {len(found)}", label="probes tell the class and perhaps should not"))
