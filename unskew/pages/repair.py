@@ -107,7 +107,8 @@ def _todo(repair: dict[str, Any]) -> list[Todo]:
     if repair["harms"]:
         return []
     if repair["change"] not in ("hardly less", "more"):
-        return [Todo(why="Train with these weights", command=repair["next"])] if repair["next"] else []
+        said = [Todo(why=repair["advice"])] if repair.get("advice") else []
+        return said + ([Todo(why="Train with these weights", command=repair["next"])] if repair["next"] else [])
     source = shlex.quote(repair["data"].get("source") or "SOURCE")
     return [
         Todo(why="Do not expect these weights to help: they leave what can be read as it was."),

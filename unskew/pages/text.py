@@ -203,7 +203,8 @@ def repair_table(found: Repaired) -> str:
             f"effective rows: {found.effective:.0f}" + (f"; what could be read: {found.change}" if found.change else ""),
         ]
     after = ["", "next:", f"  {found.next}"] if found.next else []  # tables of version 0.1 have none
-    return "\n".join([*lines, "", found.verdict, "", f"table: {found.path}", f"page: {found.page}", *after])
+    said = [found.verdict, found.advice] if found.advice else [found.verdict]
+    return "\n".join([*lines, "", *said, "", f"table: {found.path}", f"page: {found.page}", *after])
 
 
 def _short(value: float | None) -> str:

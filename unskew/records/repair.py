@@ -88,7 +88,10 @@ class Repaired:
     change: str  # of what can be read: less, removed, reversed, hardly less, more, or empty if it was not measured
     harms: list[str]  # what the guards found; not empty only with --force
     command: str
-    next: str
+    advice: (
+        str  # what a trial on held-out rows says of such a repair, or that none was made; empty where the user named the column
+    )
+    next: str  # the command that trains with the weights; empty if a trial speaks against it
     version: str
     table: Table
     path: Path
@@ -108,6 +111,7 @@ class Repaired:
             "fingerprint",
             "command",
             "verdict",
+            "advice",
             "next",
             "effective",
             "change",
@@ -139,7 +143,8 @@ class Repaired:
         same = ("verdict", "kept", "rows", "unreadable", "noisy", "repair", "settings", "training", "run", "seed", "figures")
         return cls(
             **{name: found[name] for name in (*same, "data", "fingerprint", "identity", "command")}, measured=measured,
-            groups=Composition(**groups, by_bias=shares), use=found.get("use", ""), next=found.get("next", ""),
+            groups=Composition(**groups, by_bias=shares), use=found.get("use", ""),
+            advice=found.get("advice", ""), next=found.get("next", ""),
             effective=found.get("effective"), change=found.get("change", ""), harms=found.get("harms", []),
             version=found["unskew"], table=table, path=path, page=page,
         )  # fmt: skip

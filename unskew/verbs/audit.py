@@ -36,6 +36,7 @@ from unskew.parts.answers import expected, remember
 from unskew.parts.findings import describe, grouped, ordered, overlaps, questions, verdict
 from unskew.parts.probing import read
 from unskew.parts.trial import Trial
+from unskew.parts.tried import note_trial
 from unskew.records import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Gallery, LeftOut, Shown, Step, Table
 from unskew.stats.splits import PARTS
 from unskew.training.reference import advice, quick_trial
@@ -103,6 +104,8 @@ def audit(
                 estimates.append((one, dataclasses.replace(e, note="; ".join(said))))
                 advance(1, one.name)
         tried = _trial(data, index, seed, workers) if trial else None
+        if tried is not None:
+            note_trial(data, tried)
         found = ordered([describe(one, e, data.classes, known, tried, index) for one, e in estimates])
         if not data.multi_label:
             found = grouped(found, features, data.y[index], len(data.classes), seed)

@@ -32,6 +32,7 @@ from unskew.measure.representation_bias import FOLDS, bias_of_labels
 from unskew.pages.repair import RepairPage, gallery, truth, verdict
 from unskew.parts.guards import Harm, change, harms
 from unskew.parts.shares import composition
+from unskew.parts.tried import trial_on
 from unskew.records import Measured, Reading, Repaired, Table
 from unskew.repairs import _contract as repairs
 from unskew.repairs._contract import Outcome, Repair
@@ -40,6 +41,11 @@ from unskew.stats.readers import held_out_opinion
 from unskew.verbs.workbench import Workbench
 
 MOST_TOLD = 2_000_000  # rows whose charts are divided by what is true of them
+BY_DECISION = (
+    "balance",
+    "inverse_frequency",
+    "denoise",
+)  # no shortcut is suspected: the user names a column, or labels are doubted
 ENDINGS = {"parquet": ".parquet", "csv": ".csv", "folder": ""}
 
 
@@ -302,6 +308,8 @@ def _result(
     data = work.data
     groups, kept = composition(data, outcome.index, outcome.weight), int((outcome.weight > 0).sum())
     frame = _frame(data, every, outcome)
+    opposed, advice = _advice(data, chosen)
+    train = f"unskew train {as_words(data)} {shlex.join(['--weights', str(place.table)])} --out repaired"
     result = Repaired(
         verdict=verdict(kept, len(every), measured[0], groups),
         kept=kept,
@@ -324,7 +332,8 @@ def _result(
         change=change(measured[0], harm),
         harms=[one.line for one in harm],
         command=command,
-        next=f"unskew train {as_words(data)} {shlex.join(['--weights', str(place.table)])} --out repaired",
+        advice=advice,
+        next="" if opposed else train,
         version=VERSION,
         table=Table(frame),
         path=place.out,
@@ -332,6 +341,20 @@ def _result(
     )
     about = {"name": "repair", **without(plain(result.json()), ("groups",))}
     return dataclasses.replace(result, table=Table(frame, about))
+
+
+def _advice(data: DataSet, chosen: Repair) -> tuple[bool, str]:
+    """(whether a trial speaks against such a repair, what it says): audits try one on held-out rows, and the answer is remembered."""
+    if chosen.name in BY_DECISION or data.multi_label or not data.has_inputs:
+        return False, ""
+    tried = trial_on(data)
+    if tried is None:
+        return (
+            False,
+            f"Not tried on held-out rows: unskew audit {as_words(data)} tries whether balancing helps here, and what it costs.",
+        )
+    supports, reason = tried
+    return not supports, f"A trial on held-out rows {'supports' if supports else 'does not support'} balancing here: {reason}."
 
 
 def _frame(data: DataSet, rows: Tensor, outcome: Outcome) -> pl.DataFrame:

@@ -1,0 +1,39 @@
+"""What a trial said is remembered, and obeyed by repairs of the same data."""
+
+import dataclasses
+
+import pytest
+
+import unskew as package
+from tests.parts.test_trial import SHORTCUT, SIGNAL
+from unskew.parts.tried import note_trial, trial_on
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+SOURCE = "colored-mnist:base=digits,digits=3,5,8,ratio=0.95"
+
+
+def repaired(out, name="repair", **settings):
+    return package.repair(SOURCE, name, out=out, settings=settings)
+
+
+def test_a_repair_names_the_training_only_if_no_trial_speaks_against_it(tmp_path):
+    data, short = package.load(SOURCE), {"phi": "color:kind=max", "epochs": 2}
+    assert trial_on(data) is None
+    untried = repaired(tmp_path / "a.parquet", **short)
+    assert untried.advice.startswith("Not tried on held-out rows: unskew audit")
+    assert "--weights" in untried.next
+    note_trial(data, dataclasses.replace(SIGNAL, reason="it costs more than it gains"))
+    against = repaired(tmp_path / "b.parquet", **short)
+    assert against.advice == "A trial on held-out rows does not support balancing here: it costs more than it gains."
+    assert against.next == ""
+    note_trial(data, dataclasses.replace(SHORTCUT, supports=True, reason="it helps"))
+    supported = repaired(tmp_path / "c.parquet", **short)
+    assert supported.advice == "A trial on held-out rows supports balancing here: it helps."
+    assert "--weights" in supported.next
+    assert supported.table.column("weight").tolist() == against.table.column("weight").tolist()
+
+
+def test_who_names_a_column_has_decided(tmp_path):
+    note_trial(package.load(SOURCE), SIGNAL)
+    balanced = repaired(tmp_path / "w.parquet", "inverse_frequency")
+    assert (balanced.advice, "--weights" in balanced.next) == ("", True)

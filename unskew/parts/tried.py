@@ -1,0 +1,27 @@
+"""What an audit's trial said of a data set, remembered for the verbs that come later: advice needs a trial, and one is enough."""
+
+import json
+from pathlib import Path
+
+from unskew.core.fetch import cache
+from unskew.core.files import write_json
+from unskew.data.dataset import DataSet
+from unskew.parts.trial import Trial
+
+
+def note_trial(data: DataSet, tried: Trial) -> None:
+    """Keep the answer of a trial on this data set."""
+    write_json(_path(data), {"supports": tried.supports, "reason": tried.reason})
+
+
+def trial_on(data: DataSet) -> tuple[bool, str] | None:
+    """(whether a trial supported a remedy, its reason); None if none was made, or the cache was cleared."""
+    try:
+        there = json.loads(_path(data).read_text(encoding="utf-8"))
+        return bool(there["supports"]), str(there["reason"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _path(data: DataSet) -> Path:
+    return cache() / "trials" / f"{data.fingerprint}.json"
