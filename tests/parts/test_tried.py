@@ -13,7 +13,7 @@ SOURCE = "colored-mnist:base=digits,digits=3,5,8,ratio=0.95"
 
 
 def repaired(out, name="repair", **settings):
-    return package.repair(SOURCE, name, out=out, settings=settings)
+    return package.repair(SOURCE, name, out=out, settings=settings, force=True)
 
 
 def test_a_repair_names_the_training_only_if_no_trial_speaks_against_it(tmp_path):
@@ -35,5 +35,5 @@ def test_a_repair_names_the_training_only_if_no_trial_speaks_against_it(tmp_path
 
 def test_who_names_a_column_has_decided(tmp_path):
     note_trial(package.load(SOURCE), SIGNAL)
-    balanced = repaired(tmp_path / "w.parquet", "inverse_frequency")
+    balanced = repaired(tmp_path / "w.parquet", "balance")
     assert (balanced.advice, "--weights" in balanced.next) == ("", True)
