@@ -20,11 +20,13 @@ from unskew.data.dataset import DataSet
 from unskew.data.loader import to_float
 from unskew.data.sources import pieces
 from unskew.data.stored import Stored
+from unskew.representations import _contract
 from unskew.representations._contract import Representation
 from unskew.representations._contract import load as representation
 
 CHUNK = 1024  # rows per cached file: the most an interrupted run loses
 FEW = 20_000  # rows whose features always fit
+PIECE = 2**19  # numbers of the pictures that are computed together where that is faster
 HELD = 2**28  # bytes of features in memory; more are kept in a file
 
 
@@ -62,7 +64,8 @@ class Spec:
     def key(self) -> str:
         """The folder of its cached features: changes with the settings and with the code that computes them."""
         digest = hashlib.sha256(self.kind.source.read_bytes())
-        digest.update(b"" if self.kind.look is None else Path(native.__file__).read_bytes())
+        shared = _contract if self.kind.look is None else native  # what it is computed from
+        digest.update(Path(shared.__file__ or "").read_bytes())
         digest.update(repr(self.cfg).encode())
         digest.update(self.state.encode())
         return f"{self.name.partition(':')[0]}-{digest.hexdigest()[:16]}"
@@ -268,10 +271,24 @@ def _chunk(data: DataSet, specs: list[Spec], rows: Tensor, batches: Iterable[Par
     ids = []
     for index, x, found in batches if batches is not None else [(rows, None, {})]:
         ids.append(index)
-        for one in specs:
-            if len(index):
-                parts[one.name].append(found[one.name] if one.kind.look is not None else _one(one, data, index, x))
+        if len(index):
+            for name, block in (found | _computed([one for one in specs if one.kind.look is None], data, index, x)).items():
+                parts[name].append(block)
     return torch.cat(ids), {name: torch.cat(p) if p else torch.zeros(0, 1) for name, p in parts.items()}
+
+
+def _computed(specs: list[Spec], data: DataSet, index: Tensor, x: Tensor | None) -> dict[str, Tensor]:
+    """Features of a batch of rows by name."""
+    together = {one.name: _one(one, data, index, x) for one in specs if x is None or not one.kind.pieces}
+    few = [one for one in specs if one.name not in together]
+    if x is None or not few:
+        return together
+    parts: dict[str, list[Tensor]] = {one.name: [] for one in few}
+    size = max(1, PIECE // max(1, x[0].numel()))
+    for ids, piece in zip(torch.split(index, size), torch.split(x, size), strict=True):
+        for one in few:
+            parts[one.name].append(_one(one, data, ids, piece))
+    return together | {name: torch.cat(blocks) for name, blocks in parts.items()}
 
 
 def _one(one: Spec, data: DataSet, index: Tensor, x: Tensor | None) -> Tensor:

@@ -52,12 +52,12 @@ _COARSE = surface(TILES)
 
 def brightest(picture: Picture) -> Floats:
     """(8, 8) the brightest level of every tile, over all channels, 0 to 1."""
-    pixels = picture.pixels
-    step = max(1, min(pixels.shape[:2]) // 256)
-    some = pixels[::step, ::step]
-    height, width = (side // TILES * TILES for side in some.shape[:2])
-    tiles = some[:height, :width].reshape(TILES, height // TILES, TILES, width // TILES, 3)
-    top: Floats = tiles.max((1, 3, 4)).astype(np.float32) / 255
+    some = picture.brightest
+    height, width = (side // TILES for side in some.shape)
+    lines = (
+        some[: height * TILES, : width * TILES].reshape(TILES, height, -1).max(1)
+    )  # along columns first: whole lines at a time
+    top: Floats = lines.reshape(TILES, TILES, width).max(2).astype(np.float32) / 255
     return top
 
 

@@ -17,9 +17,8 @@ from typing import Literal
 import numpy as np
 
 from unskew.data.dataset import DataSet
-from unskew.data.native import Floats, Picture
+from unskew.data.native import Floats, Picture, median, pooling
 from unskew.representations._contract import pictures_only
-from unskew.representations.detail import median
 
 PIXELS, CONTENT, PROBE = True, False, True
 VARIANTS = ({"where": "corners"}, {"where": "edges"})
@@ -50,17 +49,12 @@ def look(picture: Picture, cfg: Config) -> Floats:
 
 def tiles(picture: Picture, grid: int) -> Floats:
     """(grid, grid, 3): mean brightness, log of the mean step between neighbours, and colourfulness of every tile."""
-    grey = picture.whole
-    height, width = (side // grid * grid for side in grey.shape)
-    steps = np.abs(np.diff(grey, axis=0, append=grey[-1:])) + np.abs(np.diff(grey, axis=1, append=grey[:, -1:]))
-    colour = _colour(picture.pixels[:: picture.by, :: picture.by].astype(np.float32))
-
-    def means(values: Floats) -> Floats:
-        cut = values[:height, :width].reshape(grid, height // grid, grid, width // grid)
-        averaged: Floats = cut.mean((1, 3))
-        return averaged
-
-    return np.stack([means(grey) / 64, np.log(means(steps) + 1), np.log(means(colour) + 1)], -1)
+    down, across = (pooling(side, grid) for side in picture.whole.shape)
+    steps = picture.whole_steps
+    # No step leads beyond the last pixel: the means have one less to count there.
+    size = down @ steps.size_across @ across[:, :-1].T + down[:, :-1] @ steps.size_down @ across.T
+    colour = down @ picture.colourfulness.astype(np.float32) @ across.T
+    return np.stack([down @ picture.whole @ across.T / 64, np.log(size + 1), np.log(colour + 1)], -1)
 
 
 def _colour(shown: Floats) -> Floats:

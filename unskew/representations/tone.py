@@ -13,6 +13,7 @@ Differs: numbers for a linear reader instead of a test against a threshold.
 from dataclasses import dataclass
 
 import numpy as np
+from PIL import Image
 
 from unskew.data.dataset import DataSet
 from unskew.data.native import Floats, Picture
@@ -22,7 +23,6 @@ PIXELS, CONTENT, PROBE = True, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
 SHARES = np.array([0.0005, 0.005, 0.02, 0.1, 0.5, 0.9, 0.98, 0.995, 0.9995])
 ENDS = np.array([0, 1, 3, 5, 8, 12, 20, 32])
-MOST = 1_000_000  # pixels that are counted
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,7 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 
 def look(picture: Picture, cfg: Config) -> Floats:
-    pixels = picture.pixels
-    step = max(1, round((pixels.shape[0] * pixels.shape[1] / MOST) ** 0.5))
-    some = pixels[::step, ::step]
-    counts = np.bincount(some.reshape(-1), minlength=256).astype(np.float64)
+    counts = np.array(Image.fromarray(picture.channels.reshape(-1, picture.channels.shape[2])).histogram(), dtype=np.float64)
     share = counts / counts.sum()
     below = share.cumsum()
     levels = np.arange(256)
@@ -50,12 +47,12 @@ def look(picture: Picture, cfg: Config) -> Floats:
     mean = float(share @ levels)
     spread = float(np.sqrt(max(share @ (levels - mean) ** 2, 0.0)))
     dark, bright = np.sqrt(below[ENDS]), np.sqrt(np.maximum(1 - below[254 - ENDS], 0))
-    channels = some.astype(np.int16)
-    chroma = np.maximum(np.maximum(channels[..., 0], channels[..., 1]), channels[..., 2]) - np.minimum(
-        np.minimum(channels[..., 0], channels[..., 1]), channels[..., 2]
-    )
+    colour = np.array(Image.fromarray(picture.colourfulness).histogram(), dtype=np.float64)
+    colour /= colour.sum()
+    colourful = float(colour @ levels)
+    unequal = float(np.sqrt(max(colour @ (levels - colourful) ** 2, 0.0)))
     inside = share[percentiles[1] : percentiles[-2] + 1]
     gaps = float((inside == 0).mean()) if len(inside) else 0.0
     rough = float(np.abs(inside[1:-1] - (inside[:-2] + inside[2:]) / 2).sum()) if len(inside) > 2 else 0.0
-    rest = [mean, spread, mean / (spread + 1), chroma.mean(), chroma.std(), gaps, rough]
+    rest = [mean, spread, mean / (spread + 1), colourful, unequal, gaps, rough]
     return np.concatenate([percentiles, dark, bright, rest]).astype(np.float32)
