@@ -240,18 +240,21 @@ class _Decoded:
     source: native.Seen
 
     def __call__(self, index: Tensor) -> Any:
-        return index, *self.source.rows(index)
+        x, fine, found = self.source.rows(index)
+        # As arrays: of a tensor only a handle is sent, which takes longer than the few numbers that most looks give.
+        return index, x, fine, {name: block.numpy() for name, block in found.items()}
 
 
 def _stream(data: DataSet, batches: list[Tensor], workers: int, looking: list[Spec]) -> Iterator[Part]:
-    """(ids, inputs in [0, 1], what was seen) of each batch in order, without unreadable rows. Every file is decoded once."""
+    """(ids, inputs as they are, what was seen) of each batch in order, without unreadable rows. Every file is decoded once."""
     if not batches:
         return
     source = native.seen(data, tuple((one.name, one.kind.look, one.cfg) for one in looking if one.kind.look is not None))
     local = Resources(workers=0 if data.inputs.in_memory else workers)
     parts = map_rows(_Decoded(source), batches, local)
-    for index, x, fine, found in parts:
-        yield index[fine], to_float(x[fine], torch.float32), found
+    for index, x, fine, arrays in parts:
+        found = {name: torch.from_numpy(block) for name, block in arrays.items()}
+        yield (index, x, found) if bool(fine.all()) else (index[fine], x[fine], found)
 
 
 def _common(rows: Tensor, found: Found) -> tuple[Tensor, dict[str, Tensor]]:
@@ -279,15 +282,18 @@ def _chunk(data: DataSet, specs: list[Spec], rows: Tensor, batches: Iterable[Par
 
 def _computed(specs: list[Spec], data: DataSet, index: Tensor, x: Tensor | None) -> dict[str, Tensor]:
     """Features of a batch of rows by name."""
-    together = {one.name: _one(one, data, index, x) for one in specs if x is None or not one.kind.pieces}
-    few = [one for one in specs if one.name not in together]
+    few = [one for one in specs if one.kind.pieces]
+    rest = [one for one in specs if not one.kind.pieces]
+    whole = to_float(x, torch.float32) if x is not None and _looks(rest) else None
+    together = {one.name: _one(one, data, index, whole) for one in rest}
     if x is None or not few:
         return together
     parts: dict[str, list[Tensor]] = {one.name: [] for one in few}
     size = max(1, PIECE // max(1, x[0].numel()))
     for ids, piece in zip(torch.split(index, size), torch.split(x, size), strict=True):
+        numbers = to_float(piece, torch.float32)
         for one in few:
-            parts[one.name].append(_one(one, data, ids, piece))
+            parts[one.name].append(_one(one, data, ids, numbers))
     return together | {name: torch.cat(blocks) for name, blocks in parts.items()}
 
 

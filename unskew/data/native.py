@@ -88,9 +88,11 @@ class Picture:
     What several probes need is computed when the first of them asks for it.
     """
 
-    def __init__(self, pixels: Bytes, header: Header | None = None) -> None:
+    def __init__(self, pixels: Bytes, header: Header | None = None, image: Image.Image | None = None) -> None:
         self.size = pixels.shape[1], pixels.shape[0]  # width and height, as they are
         self.header = header
+        if image is not None and min(self.size) >= LEAST:
+            self.image = image  # the same as Pillow has it, if it does
         for axis in (0, 1):  # a tiny picture among larger ones: repeat its pixels, so that there is something to look at
             if pixels.shape[axis] < LEAST:
                 pixels = pixels.repeat(-(-LEAST // pixels.shape[axis]), axis)
@@ -98,12 +100,14 @@ class Picture:
 
     @cached_property
     def image(self) -> Image.Image:
-        """The same as Pillow has it."""
+        """As Pillow has it."""
         return Image.fromarray(self.pixels)
 
     @cached_property
     def window(self) -> Bytes:
         """At most 512 x 512 pixels around the centre, beginning at a multiple of 8, on which JPEG blocks begin."""
+        if max(self.pixels.shape[:2]) <= WINDOW:
+            return self.pixels
         top, left = (max(0, (side - WINDOW) // 16 * 8) for side in self.pixels.shape[:2])
         return self.pixels[top : top + WINDOW, left : left + WINDOW]
 
@@ -288,12 +292,13 @@ class Seen:
         ids = index.tolist()
         for k, (i, content) in enumerate(zip(ids, contents(files.paths, ids), strict=True)):
             try:
-                with Image.open(content) as opened:
-                    header = header_of(opened)
-                    image = to_rgb(ImageOps.exif_transpose(opened))
+                header, image = _read(content)
                 image = image if files.hiding is None else files.hiding.picture(image, i)
-                x[k] = fitted(image, files.side)
-                picture = Picture(np.asarray(image), header)
+                picture = Picture(np.asarray(image), header, image)
+                if (image.height, image.width) == files.side:
+                    x[k].numpy()[:] = picture.pixels.transpose(2, 0, 1)
+                else:
+                    x[k] = fitted(image, files.side)
             except _FAILURES:
                 fine[k] = False
             else:
@@ -301,14 +306,26 @@ class Seen:
         return x, fine
 
 
+def _read(path: Content) -> tuple[Header, Image.Image]:
+    """The header of a file, and its picture, upright and RGB."""
+    with Image.open(path) as opened:
+        header = header_of(opened)
+        opened.load()
+        if _TURNED & opened.info.keys() or opened.format not in ("JPEG", "PNG"):
+            return header, to_rgb(ImageOps.exif_transpose(opened))
+        return header, to_rgb(opened)  # nothing says how it is turned: exif_transpose would only copy it
+
+
+_TURNED = {"exif", "xmp", "XML:com.adobe.xmp", "Raw profile type exif", "Raw profile type APP1"}  # what may say so
+
+
 def _opened(path: Content) -> Picture | None:
     """The picture in a file; None without a file, or if it has become unreadable."""
     try:
         if not path:
             return None
-        with Image.open(path) as opened:
-            header = header_of(opened)
-            return Picture(np.asarray(to_rgb(ImageOps.exif_transpose(opened))), header)
+        header, image = _read(path)
+        return Picture(np.asarray(image), header, image)
     except _FAILURES:
         return None
 

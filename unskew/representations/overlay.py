@@ -66,9 +66,7 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 def look(picture: Picture, cfg: Config) -> NDArray[np.int8]:
     side = min(picture.pixels.shape[:2])
-    shown = (
-        picture.grey if picture.window.shape == picture.pixels.shape else picture.pixels
-    )  # of a large one only parts are needed
+    shown = picture.grey if picture.window is picture.pixels else picture.pixels  # of a large one only parts are needed
     scales = [seen(shown, 1)]
     by = side // REDUCED
     scales.append(seen(shown, by) if by > 1 else np.zeros_like(scales[0]))
