@@ -249,7 +249,10 @@ def _stream(data: DataSet, batches: list[Tensor], workers: int, looking: list[Sp
     """(ids, inputs as they are, what was seen) of each batch in order, without unreadable rows. Every file is decoded once."""
     if not batches:
         return
-    source = native.seen(data, tuple((one.name, one.kind.look, one.cfg) for one in looking if one.kind.look is not None))
+    # What comes after the pixels is done for a batch at once: for one picture, calls take longer than the numbers in them.
+    looks = tuple((one.name, one.kind.note or one.kind.look, one.cfg) for one in looking if one.kind.look is not None)
+    finish = {one.name: one.kind.finish for one in looking if one.kind.note is not None and one.kind.finish is not None}
+    source = native.seen(data, looks, finish)
     local = Resources(workers=0 if data.inputs.in_memory else workers)
     parts = map_rows(_Decoded(source), batches, local)
     for index, x, fine, arrays in parts:

@@ -154,7 +154,8 @@ class Picture:
     def brightest(self) -> Bytes:
         """(h, w) the largest channel of each pixel."""
         red, green, blue = self.channels
-        return np.maximum(np.maximum(red, green), blue)
+        largest: Bytes = np.maximum(np.maximum(red, green), blue)
+        return largest
 
     @cached_property
     def colourfulness(self) -> Bytes:
@@ -184,8 +185,9 @@ def coefficients(grey: Floats, start: int) -> Floats:
     part = grey[start:, start:]
     rows, columns = part.shape[0] // 8, part.shape[1] // 8
     # Rows of blocks, then all lines at once: a product for every block by itself takes four times as long.
-    down = _DCT @ part[: rows * 8, : columns * 8].reshape(rows, 8, columns * 8)
-    found: Floats = (down.reshape(-1, 8) @ _DCT.T).reshape(rows, 8, columns, 8).swapaxes(1, 2).reshape(rows, columns, 64)
+    down: Floats = _DCT @ part[: rows * 8, : columns * 8].reshape(rows, 8, columns * 8)
+    both: Floats = down.reshape(-1, 8) @ _DCT.T
+    found: Floats = both.reshape(rows, 8, columns, 8).swapaxes(1, 2).reshape(rows, columns, 64)
     return found
 
 
@@ -212,6 +214,9 @@ def median(values: NDArray[Any], axis: int | None = None) -> NDArray[Any]:
 
 
 Look = Callable[[Picture, Any], NDArray[Any]]  # float32, or bytes where all rows are gathered
+Finish = Callable[
+    [NDArray[Any], Any], NDArray[Any]
+]  # from what was looked up in several pictures (B, ...) to their numbers (B, D)
 
 
 def header_of(opened: Image.Image) -> Header:
@@ -257,6 +262,7 @@ class Seen:
     inputs: Inputs
     paths: Sequence[str]  # empty: the rows are not files, or must not be shown as they are there
     looks: tuple[tuple[str, Look, Any], ...]  # name, function and its settings
+    finish: Mapping[str, Finish] = field(default_factory=dict)  # by name, what turns the looks of a batch into its numbers
 
     @property
     def in_memory(self) -> bool:
@@ -277,10 +283,11 @@ class Seen:
             for one, file in zip(x[fine], files, strict=True):
                 self._look(_opened(file) or picture_of(one), found)
         blank = np.zeros((0, 1), np.float32)
-        return x, fine, {
-            name: torch.from_numpy(np.stack(values) if values else blank)
-            for (name, _, _), values in zip(self.looks, found, strict=True)
-        }  # fmt: skip
+        numbers = {}
+        for (name, _, cfg), values in zip(self.looks, found, strict=True):
+            block = np.stack(values) if values else blank
+            numbers[name] = torch.from_numpy(self.finish[name](block, cfg) if values and name in self.finish else block)
+        return x, fine, numbers
 
     def _look(self, picture: Picture, found: list[list[NDArray[Any]]]) -> None:
         for (_, look, cfg), values in zip(self.looks, found, strict=True):
@@ -330,7 +337,7 @@ def _opened(path: Content) -> Picture | None:
         return None
 
 
-def seen(data: DataSet, looks: tuple[tuple[str, Look, Any], ...]) -> Seen:
+def seen(data: DataSet, looks: tuple[tuple[str, Look, Any], ...], finish: Mapping[str, Finish] | None = None) -> Seen:
     """The inputs of a data set with what is seen of its pictures. Where boxes are hidden, files in memory are not opened again."""
     hidden = data.reading is not None and bool(data.reading.hide)
-    return Seen(data.inputs, () if hidden else data.paths, looks)
+    return Seen(data.inputs, () if hidden else data.paths, looks, finish or {})

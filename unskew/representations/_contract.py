@@ -13,7 +13,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from unskew.core import registry
 from unskew.core.errors import UserError
 from unskew.data.dataset import DataSet, Memory
-from unskew.data.native import Look
+from unskew.data.native import Finish, Look
 
 Variants = Sequence[Mapping[str, str]]
 REDUCED = 16  # cells along each side that most representations are made from
@@ -39,6 +39,8 @@ class Representation:
         None  # (data, ids, inputs in [0, 1] or None, cfg) -> (B, ...)
     )
     look: Look | None = None  # instead of features: one picture at full resolution with its file's header, and cfg -> (D,)
+    note: Look | None = None  # the part of a look that needs the picture; what `finish` makes of it is the look
+    finish: Finish | None = None  # (what was noted of several pictures (B, ...), cfg) -> (B, D)
     gather: Callable[[Tensor, Tensor, Any], Tensor] | None = None  # from what all rows gave (n, D), and their labels, to (n, K)
     foreign: bool | Callable[[Any], bool] = False  # whether it can never be part of the subject, such as the name of a camera
     probe: bool = False  # whether only an audit measures it: a biased model's opinion is not read from it
@@ -49,6 +51,8 @@ class Representation:
     def __post_init__(self) -> None:
         if (self.features is None) == (self.look is None):
             raise UserError("a representation defines either features or look")
+        if (self.note is None) != (self.finish is None) or (self.note is not None and self.look is None):
+            raise UserError("a representation that defines note or finish defines both, and look")
 
     def is_content(self, cfg: Any) -> bool:
         return bool(self.content(cfg) if callable(self.content) else self.content)
@@ -69,7 +73,7 @@ _SHARED = WeakIdKeyDictionary()  # by batch: what several representations need o
 
 
 def _once(x: Tensor, name: str, compute: Callable[[Tensor], Tensor]) -> Tensor:
-    kept: dict[str, Tensor] = _SHARED.setdefault(x, {})
+    kept: dict[str, Tensor] = _SHARED.setdefault(x, {})  # type: ignore[no-untyped-call]
     if name not in kept:
         kept[name] = compute(x)
     return kept[name]
@@ -102,8 +106,8 @@ def _reduced(x: Tensor, side: int) -> Tensor:
     if 2 * side == REDUCED and height % REDUCED == 0 and width % REDUCED == 0:
         return F.avg_pool2d(reduced(x, REDUCED), 2)
     # Whole lines first: several times as fast as torch's pooling.
-    lines = x.unflatten(2, (side, height // side)).mean(3)
-    return lines.unflatten(3, (side, width // side)).mean(4)
+    lines = x.reshape(*x.shape[:2], side, height // side, width).mean(3)
+    return lines.reshape(*lines.shape[:3], side, width // side).mean(4)
 
 
 def images_only(data: DataSet) -> str:

@@ -99,8 +99,11 @@ def _grey(pixels: NDArray[np.uint8] | Floats, by: int) -> Floats:
         return grey
     rows, columns = grey.shape[0] // by, grey.shape[1] // by
     cut = grey[: rows * by, : columns * by]
-    reduced: Floats = sum(cut[down::by, across::by] for down in range(by) for across in range(by)) / np.float32(by * by)
-    return reduced
+    reduced: Floats = np.zeros((rows, columns), dtype=np.float32)
+    for down in range(by):
+        for across in range(by):
+            reduced += cut[down::by, across::by]
+    return reduced * np.float32(1 / (by * by))
 
 
 def _residual(grey: Floats) -> Floats:

@@ -65,7 +65,8 @@ def filters() -> Tensor:
 def _mix() -> Tensor:
     """(10, 6): every filter in terms of six of them, as a derivative in any direction is made of those across and down."""
     bank = filters().flatten(1).double()
-    return torch.linalg.lstsq(bank[_OWN].T, bank.T).solution.T.float()
+    solved: Tensor = torch.linalg.lstsq(bank[_OWN].T, bank.T).solution.T.float()
+    return solved
 
 
 def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:

@@ -46,8 +46,9 @@ def fit_with_risks(
 
     The first column of x (n, D) is 1 and not penalised. y is (n, P), or (n,) if the problems share their labels; weight is
     (n, P), of any type, each column scaled to sum to 1. Returns (decays, P, D, C) and the cross-entropies (decays, P) reached,
-    without the penalty. L-BFGS (Newton's method for two classes and few rows) on whitened features, from the largest decay, whose solution is near 0, to the smallest, each
-    starting from the previous solution. With many rows a part of them is fitted first, and its solutions are the starts.
+    without the penalty. L-BFGS (for two classes and few rows, Newton's method) on whitened features, from the largest decay, whose
+    solution is near 0, to the smallest, each starting from the previous solution. With many rows a part of them is fitted first, and
+    its solutions are the starts.
     With `judged` (n, P), weights of held-out rows, decays below one whose held-out risk is clearly worse than that of a larger one
     are not fitted: they only follow the noise more closely, and take most of the time. They are given the last solution.
     """
@@ -75,7 +76,7 @@ def _fit(
     if tolerance is None:
         tolerance = 1e-5 if len(x) > 20_000 or x.dtype == torch.float32 else 1e-6
     zero = white.new_zeros(weight.shape[1], white.shape[1], num_classes)
-    few = worthwhile(*white.shape, weight.shape[1], num_classes)
+    few = worthwhile(len(white), white.shape[1], weight.shape[1], num_classes)
     solved: dict[float, tuple[Tensor, Tensor]] = {}
     for rows in (None,) if len(x) < MANY else (_some(len(x)), None):
         part = (white, labels, shares) if rows is None else (white[rows], labels[:, rows], shares[:, rows])
