@@ -13,6 +13,7 @@ from torch import Tensor
 
 from unskew.data.dataset import DataSet, Inputs
 from unskew.data.readers.files import _FAILURES, Files, fitted, to_rgb
+from unskew.data.readers.opening import may_be_turned
 from unskew.data.texts import Content, contents
 
 Floats = NDArray[np.float32]
@@ -221,7 +222,8 @@ Finish = Callable[
 
 def header_of(opened: Image.Image) -> Header:
     """The header of a file that Pillow has opened."""
-    exif = opened.getexif()
+    plain = opened.format == "JPEG" and not {"exif", "xmp"} & opened.info.keys()  # asking Pillow for what is not there takes long
+    exif = Image.Exif() if plain else opened.getexif()
     values = {name: exif.get(tag) for name, tag in TAGS.items()}
     if exif:
         values["date"] = exif.get_ifd(ExifTags.IFD.Exif).get(_TAKEN) or values["date"]
@@ -231,7 +233,7 @@ def header_of(opened: Image.Image) -> Header:
     return Header(
         kind=opened.format or "",
         mode=opened.mode,
-        tables=tuple(tuple(int(v) for v in tables[k]) for k in sorted(tables)),
+        tables=tuple(tuple(tables[k]) for k in sorted(tables)),
         sampling="x".join(f"{layer[1]}{layer[2]}" for layer in layers),
         progressive=bool({"progressive", "progression", "interlace"} & info),
         extras=tuple(sorted(info - {"exif", "progressive", "progression", "interlace"})),
@@ -317,13 +319,7 @@ def _read(path: Content) -> tuple[Header, Image.Image]:
     """The header of a file, and its picture, upright and RGB."""
     with Image.open(path) as opened:
         header = header_of(opened)
-        opened.load()
-        if _TURNED & opened.info.keys() or opened.format not in ("JPEG", "PNG"):
-            return header, to_rgb(ImageOps.exif_transpose(opened))
-        return header, to_rgb(opened)  # nothing says how it is turned: exif_transpose would only copy it
-
-
-_TURNED = {"exif", "xmp", "XML:com.adobe.xmp", "Raw profile type exif", "Raw profile type APP1"}  # what may say so
+        return header, to_rgb(ImageOps.exif_transpose(opened) if may_be_turned(opened) else opened)
 
 
 def _opened(path: Content) -> Picture | None:

@@ -111,11 +111,15 @@ _MEMBER = np.equal.outer(_BAND.ravel(), np.arange(BANDS)).astype(np.float32)
 _OF_BAND = _MEMBER / _MEMBER.sum(0)  # (64, bands)
 
 
-def _usual(values: Floats) -> float:
-    """The median over 4 x 4 parts of the mean of each, so that marks in a few of them do not count; the mean of a small picture."""
-    if min(values.shape) < 4:
-        return float(values.mean())
-    return float(median(pooling(values.shape[0], 4) @ values @ pooling(values.shape[1], 4).T))
+def _usual(values: Floats) -> Floats:
+    """The median over 4 x 4 parts of the mean of each, so that marks in a few of them do not count, for every number at a place
+    (rows, columns, numbers); the mean of a small picture."""
+    rows, columns, count = values.shape
+    if min(rows, columns) < 4:
+        return values.mean((0, 1))
+    lines = (pooling(rows, 4) @ values.reshape(rows, -1)).reshape(4, columns, count)
+    middle: Floats = median((pooling(columns, 4) @ lines).reshape(16, count), axis=0)
+    return middle
 
 
 def _over_parts(steps: Floats, axis: int) -> Floats:
@@ -130,7 +134,7 @@ def blocks(found: Sequence[Floats]) -> Floats:
     near = [(np.abs(one) < 0.5).astype(np.float32) @ _OF_BAND for one in found]
     if not near[1].size:
         return np.zeros(BANDS, dtype=np.float32)
-    on, off = (np.array([_usual(share[:, :, k]) for k in range(BANDS)], dtype=np.float32) for share in near)
+    on, off = (_usual(share) for share in near)
     difference: Floats = on - off
     return difference
 
