@@ -65,3 +65,13 @@ def test_a_chunk_without_a_readable_row_has_no_features(monkeypatch):
         index, found = compute(data, [spec("color")], torch.arange(30))
         assert index.tolist() == [*range(10), *range(20, 30)]
         torch.testing.assert_close(found["color"], data.inputs.x[index].float().flatten(2).amax(2) / 255)
+
+
+@pytest.mark.parametrize("side", [32, 48, 144])
+def test_pieces_of_a_batch_have_the_features_of_the_whole(monkeypatch, side):
+    data = pictures(torch.randint(0, 256, (7, 3, side, side + 5 * (side == 48)), dtype=torch.uint8))
+    specs = [spec(name) for name in ("color:kind=histogram", "crop", "low_resolution", "spectrum", "texture", "position")]
+    whole = {one.name: _base._one(one, data, torch.arange(7), data.inputs.x.float() / 255) for one in specs}
+    monkeypatch.setattr(_base, "PIECE", 2 * 3 * side * side)
+    for name, block in _base._computed(specs, data, torch.arange(7), data.inputs.x).items():
+        torch.testing.assert_close(block, whole[name], rtol=1e-4, atol=1e-4, msg=name)

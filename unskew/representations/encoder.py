@@ -116,7 +116,8 @@ def _usual(values: Floats) -> Floats:
     (rows, columns, numbers); the mean of a small picture."""
     rows, columns, count = values.shape
     if min(rows, columns) < 4:
-        return values.mean((0, 1))
+        plain: Floats = values.mean((0, 1))
+        return plain
     lines = (pooling(rows, 4) @ values.reshape(rows, -1)).reshape(4, columns, count)
     middle: Floats = median((pooling(columns, 4) @ lines).reshape(16, count), axis=0)
     return middle
