@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unskew.data.dataset import DataSet, Inputs
 from unskew.data.readers.files import _FAILURES, Files, fitted, to_rgb
-from unskew.data.readers.opening import may_be_turned
+from unskew.data.readers.opening import may_be_turned, without_exif
 from unskew.data.texts import Content, contents
 
 Floats = NDArray[np.float32]
@@ -222,8 +222,7 @@ Finish = Callable[
 
 def header_of(opened: Image.Image) -> Header:
     """The header of a file that Pillow has opened."""
-    plain = opened.format == "JPEG" and not {"exif", "xmp"} & opened.info.keys()  # asking Pillow for what is not there takes long
-    exif = Image.Exif() if plain else opened.getexif()
+    exif = Image.Exif() if without_exif(opened) else opened.getexif()
     values = {name: exif.get(tag) for name, tag in TAGS.items()}
     if exif:
         values["date"] = exif.get_ifd(ExifTags.IFD.Exif).get(_TAKEN) or values["date"]

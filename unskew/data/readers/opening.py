@@ -48,6 +48,11 @@ def shrunk(image: Image.Image, side: int) -> Image.Image:
 _TURNING = {"exif", "xmp", "XML:com.adobe.xmp", "Raw profile type exif", "Raw profile type APP1"}
 
 
+def without_exif(image: Image.Image) -> bool:
+    """Whether a JPEG has no EXIF data: to ask Pillow for them takes as long as to read the rest of the header."""
+    return image.format == "JPEG" and not {"exif", "xmp"} & image.info.keys()
+
+
 def may_be_turned(image: Image.Image) -> bool:
     """Whether a header may say how the image, decoded now, is to be turned. Where none does, Pillow would only copy it."""
     image.load()  # a PNG may say it after the pixels
