@@ -97,3 +97,13 @@ def test_what_compares_rows_learns_from_a_sample_and_scores_every_row(name, monk
     torch.testing.assert_close(found[name][:], expected, equal_nan=True)
     judged = (~found[name][:].isnan().any(1)).sum()
     assert int(judged) == (200 if name == "local" else 300)  # half of the sample was fitted on
+
+
+@pytest.mark.parametrize("side", [32, 48, 144])
+def test_pieces_of_a_batch_have_the_features_of_the_whole(monkeypatch, side):
+    data = pictures(torch.randint(0, 256, (7, 3, side, side + 5 * (side == 48)), dtype=torch.uint8))
+    specs = [spec(name) for name in ("color:kind=histogram", "crop", "low_resolution", "spectrum", "texture", "position")]
+    whole = {one.name: _base._one(one, data, torch.arange(7), data.inputs.x.float() / 255) for one in specs}
+    monkeypatch.setattr(_base, "PIECE", 2 * 3 * side * side)
+    for name, block in _base._computed(specs, data, torch.arange(7), data.inputs.x).items():
+        torch.testing.assert_close(block, whole[name], rtol=1e-4, atol=1e-4, msg=name)

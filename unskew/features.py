@@ -20,6 +20,7 @@ from unskew.data.dataset import DataSet
 from unskew.data.loader import to_float
 from unskew.data.sources import pieces
 from unskew.data.stored import Stored
+from unskew.representations import _contract
 from unskew.representations._contract import Representation
 from unskew.representations._contract import load as representation
 from unskew.stats.sample import stratified
@@ -27,6 +28,7 @@ from unskew.stats.sample import stratified
 CHUNK = 1024  # rows per cached file: the most an interrupted run loses
 FEW = 20_000  # rows whose features always fit
 SAMPLED = 4_000  # rows that a representation learns from which compares rows with one another
+PIECE = 2**19  # numbers of the pictures that are computed together where that is faster
 HELD = 2**28  # bytes of features in memory; more are kept in a file
 
 
@@ -64,7 +66,8 @@ class Spec:
     def key(self) -> str:
         """The folder of its cached features: changes with the settings and with the code that computes them."""
         digest = hashlib.sha256(self.kind.source.read_bytes())
-        digest.update(b"" if self.kind.look is None else Path(native.__file__).read_bytes())
+        shared = _contract if self.kind.look is None else native  # what it is computed from
+        digest.update(Path(shared.__file__ or "").read_bytes())
         digest.update(repr(self.cfg).encode())
         digest.update(self.state.encode())
         return f"{self.name.partition(':')[0]}-{digest.hexdigest()[:16]}"
@@ -285,18 +288,24 @@ class _Decoded:
     source: native.Seen
 
     def __call__(self, index: Tensor) -> Any:
-        return index, *self.source.rows(index)
+        x, fine, found = self.source.rows(index)
+        # As arrays: of a tensor only a handle is sent, which takes longer than the few numbers that most looks give.
+        return index, x, fine, {name: block.numpy() for name, block in found.items()}
 
 
 def _stream(data: DataSet, batches: list[Tensor], workers: int, looking: list[Spec]) -> Iterator[Part]:
-    """(ids, inputs in [0, 1], what was seen) of each batch in order, without unreadable rows. Every file is decoded once."""
+    """(ids, inputs as they are, what was seen) of each batch in order, without unreadable rows. Every file is decoded once."""
     if not batches:
         return
-    source = native.seen(data, tuple((one.name, one.kind.look, one.cfg) for one in looking if one.kind.look is not None))
+    # What comes after the pixels is done for a batch at once: for one picture, calls take longer than the numbers in them.
+    looks = tuple((one.name, one.kind.note or one.kind.look, one.cfg) for one in looking if one.kind.look is not None)
+    finish = {one.name: one.kind.finish for one in looking if one.kind.note is not None and one.kind.finish is not None}
+    source = native.seen(data, looks, finish)
     local = Resources(workers=0 if data.inputs.in_memory else workers)
     parts = map_rows(_Decoded(source), batches, local)
-    for index, x, fine, found in parts:
-        yield index[fine], to_float(x[fine], torch.float32), found
+    for index, x, fine, arrays in parts:
+        found = {name: torch.from_numpy(block) for name, block in arrays.items()}
+        yield (index, x, found) if bool(fine.all()) else (index[fine], x[fine], found)
 
 
 def _common(rows: Tensor, found: Found) -> tuple[Tensor, dict[str, Tensor]]:
@@ -316,10 +325,27 @@ def _chunk(data: DataSet, specs: list[Spec], rows: Tensor, batches: Iterable[Par
     ids = []
     for index, x, found in batches if batches is not None else [(rows, None, {})]:
         ids.append(index)
-        for one in specs:
-            if len(index):
-                parts[one.name].append(found[one.name] if one.kind.look is not None else _one(one, data, index, x))
+        if len(index):
+            for name, block in (found | _computed([one for one in specs if one.kind.look is None], data, index, x)).items():
+                parts[name].append(block)
     return torch.cat(ids), {name: torch.cat(p) if p else torch.zeros(0, 1) for name, p in parts.items()}
+
+
+def _computed(specs: list[Spec], data: DataSet, index: Tensor, x: Tensor | None) -> dict[str, Tensor]:
+    """Features of a batch of rows by name."""
+    few = [one for one in specs if one.kind.pieces]
+    rest = [one for one in specs if not one.kind.pieces]
+    whole = to_float(x, torch.float32) if x is not None and _looks(rest) else None
+    together = {one.name: _one(one, data, index, whole) for one in rest}
+    if x is None or not few:
+        return together
+    parts: dict[str, list[Tensor]] = {one.name: [] for one in few}
+    size = max(1, PIECE // max(1, x[0].numel()))
+    for ids, piece in zip(torch.split(index, size), torch.split(x, size), strict=True):
+        numbers = to_float(piece, torch.float32)
+        for one in few:
+            parts[one.name].append(_one(one, data, ids, numbers))
+    return together | {name: torch.cat(blocks) for name, blocks in parts.items()}
 
 
 def _one(one: Spec, data: DataSet, index: Tensor, x: Tensor | None) -> Tensor:

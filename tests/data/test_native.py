@@ -10,7 +10,7 @@ from PIL import Image
 from unskew.core import registry
 from unskew.core.errors import UserError
 from unskew.data import native
-from unskew.data.native import Picture, picture_of, seen
+from unskew.data.native import Picture, Steps, picture_of, seen
 from unskew.data.sources import load
 from unskew.features import compute, spec, standard
 from unskew.representations import _contract
@@ -97,3 +97,37 @@ def test_pictures_of_any_size_can_be_looked_at(size):
             assert seen.shape == plain.shape, name
             assert np.isfinite(seen).all(), name
             assert np.isfinite(plain).all(), name
+
+
+def test_steps_are_differences_between_neighbours():
+    grey = np.random.default_rng(0).random((9, 11)).astype(np.float32)
+    steps = Steps(grey)
+    assert steps.across == pytest.approx(np.diff(grey, axis=1), abs=1e-6)
+    assert steps.size_down == pytest.approx(np.abs(np.diff(grey, axis=0)), abs=1e-6)
+    assert steps.bend_across == pytest.approx(np.diff(grey, 2, axis=1), abs=1e-6)
+    assert steps.bend_down == pytest.approx(np.diff(grey, 2, axis=0), abs=1e-6)
+
+
+def test_a_batch_has_the_numbers_of_its_pictures(folder):
+    data = load(str(folder), holdout=0.0, duplicates=False, size=32)
+    noting = [one for one in standard(data)[0] if one.kind.note is not None]
+    assert noting
+    found = compute(data, noting, torch.arange(24))[1]
+    for one in noting:
+        alone = [one.kind.look(Picture(np.asarray(Image.open(path).convert("RGB"))), one.cfg) for path in data.paths]
+        assert found[one.name].numpy() == pytest.approx(np.stack(alone), rel=1e-4, abs=1e-4), one.name
+
+
+def test_note_and_finish_go_together():
+    with pytest.raises(UserError, match="note or finish"):
+        dataclasses.replace(_contract.load("tone"), finish=None)
+
+
+@pytest.mark.parametrize("turned", [1, 6])
+def test_a_picture_is_shown_upright(tmp_path, turned):
+    exif = Image.Exif()
+    exif[0x0112] = turned
+    Image.new("RGB", (40, 60)).save(tmp_path / "a.jpg", exif=exif if turned > 1 else b"")
+    header, image = native._read(str(tmp_path / "a.jpg"))
+    assert image.size == ((40, 60) if turned == 1 else (60, 40))
+    assert header.exif == ({} if turned == 1 else {"orientation": "6"})

@@ -33,3 +33,11 @@ def test_a_picture_over_its_bytes_is_compressed_and_then_made_smaller():
     sides = [Image.open(io.BytesIO(base64.b64decode(p.partition(",")[2]))).size for p in (free, bound)]
     assert sides[0] == (224, 224)
     assert 48 <= sides[1][0] < 224
+
+
+def test_a_photograph_is_a_jpeg_and_a_drawing_may_be_a_png():
+    drawing = torch.zeros(3, 64, 64, dtype=torch.uint8)
+    drawing[:, 20:40, 20:40] = 255
+    assert picture(drawing).startswith("data:image/png")
+    photograph = torch.randint(0, 256, (3, 64, 64), dtype=torch.uint8)
+    assert picture(photograph).startswith("data:image/jpeg")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from unskew.data.native import Picture
+from unskew.data.native import Picture, Steps
 from unskew.representations.lettering import BOXES, Config, look, strokes, windows
 
 
@@ -22,7 +22,8 @@ def test_writing_is_found_where_it_is_in_its_colour(place):
     assert (
         found[: BOXES**3].argmax() == 2 * 9 + 1 * 3 + 0
     )  # red in the third of three boxes, green in the second, blue in the first
-    dense = windows(strokes(picture.whole)[0] > 110)
+    strong = strokes(Steps(picture.whole))[0]
+    dense = windows(*strong.nonzero(), strong.shape)
     row, column = np.unravel_index(dense.argmax(), dense.shape)
     assert abs(row * 8 + 5 - (place[1] + 6)) <= 8
     assert abs(column * 8 + 21 - (place[0] + 22)) <= 16
@@ -36,6 +37,15 @@ def test_dark_writing_is_counted_apart():
         assert parts[part, box] > 2 * parts[1 - part, box]
 
 
+def test_a_stroke_exceeds_both_neighbours():
+    grey = np.random.default_rng(0).uniform(0, 255, (20, 30)).astype(np.float32)
+    across = 2 * grey[1:-1, 1:-1] - grey[1:-1, :-2] - grey[1:-1, 2:]
+    down = 2 * grey[1:-1, 1:-1] - grey[:-2, 1:-1] - grey[2:, 1:-1]
+    bright, dark = strokes(Steps(grey))
+    assert np.array_equal(bright, np.maximum(across, down) > 110)
+    assert np.array_equal(dark, np.minimum(across, down) < -110)
+
+
 def test_windows_are_means_of_five_cells():
     strong = np.random.default_rng(0).random((16, 64)) < 0.3
-    assert windows(strong)[1, 2] == pytest.approx(strong[8:16, 16:56].mean())
+    assert windows(*strong.nonzero(), strong.shape)[1, 2] == pytest.approx(strong[8:16, 16:56].mean())

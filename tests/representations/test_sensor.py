@@ -110,3 +110,18 @@ def test_a_row_that_was_not_in_the_sample_is_compared_with_all_of_it():
     vectors = torch.linalg.eigh(agree.double())[1][:, -6:].float()
     expected = [sum(float(unit[k] @ unit[j]) * vectors[j] for j in range(7)) for k in (7, 8)]
     torch.testing.assert_close(got[7:], torch.stack(expected), rtol=1e-4, atol=1e-5)
+
+
+def test_outliers_are_those_of_a_loop_over_all_pixels():
+    rng = np.random.default_rng(0)
+    grey = (100 + 3 * rng.standard_normal((40, 50))).astype(np.float32)
+    grey[rng.integers(0, 40, 9), rng.integers(0, 50, 9)] += rng.choice([-30, 14, 60], 9)
+    expected = set()
+    for row in range(1, 39):
+        for column in range(1, 49):
+            around = np.delete(grey[row - 1 : row + 2, column - 1 : column + 2].ravel(), 4)
+            if max(grey[row, column] - around.max(), around.min() - grey[row, column]) > 12:
+                expected.add((row - 1) * 1024 + column)
+    found = outliers(grey)
+    assert 0 < len(expected) <= 12
+    assert set(found[found > 0].astype(int).tolist()) == expected

@@ -26,7 +26,7 @@ Thumbnail = NDArray[np.uint8]  # (3, 32, 32)
 _CHUNK = 1024
 _FEW = 64  # pictures that may be held before they are decoded
 _WORTH_KEEPING = 1000  # files whose answer is kept in the cache; fewer are looked at again
-_RULE = 1  # raised with every change to what counts as a near-duplicate
+_RULE = 2  # raised with every change to what counts as a near-duplicate
 
 
 def of_files(paths: Sequence[str], content: Iterable[bytes] = (), threads: int = 8, most: int = MAX_PIXELS) -> Tensor:
@@ -77,7 +77,7 @@ def thumbnail(path: Content, most: int = MAX_PIXELS) -> Thumbnail | None:
     """A file's picture as (3, 32, 32) bytes, decoded no larger than it must be; None if it cannot be decoded."""
     try:
         with opened(path, most) as picture:
-            picture.draft("RGB", (4 * alike.GREY, 4 * alike.GREY))
+            picture.draft("RGB", (2 * alike.GREY, 2 * alike.GREY))
             image = to_rgb(upright(shrunk(picture, 2 * alike.GREY)))
             image = image.resize((alike.GREY, alike.GREY), Image.Resampling.BOX if min(image.size) >= 64 else _SMOOTH)
             return np.asarray(image).transpose(2, 0, 1)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 SIDE = 64  # pixels, at most, of a thumbnail's longer side
 LEAST_SIDE = 48  # a picture is not made smaller than this to save bytes
+FEW = 256  # colours up to which a PNG may be the smaller one
 ROUGH = 60  # JPEG quality, where 85 is too large
 
 
@@ -52,7 +53,8 @@ def picture(pixels: Tensor, side: int = SIDE, most: int = 0) -> str:
 
 def _encoded(image: Image.Image, quality: int) -> str:
     encoded = []
-    for kind in ("PNG", "JPEG"):
+    few = image.getcolors(FEW) is not None  # a PNG of more colours is larger than a JPEG, and takes long to make
+    for kind in ("PNG", "JPEG") if few else ("JPEG",):
         out = io.BytesIO()
         image.save(out, kind, **({"quality": quality} if kind == "JPEG" else {"optimize": True}))
         encoded.append((len(out.getvalue()), f"data:image/{kind.lower()};base64,{base64.b64encode(out.getvalue()).decode()}"))

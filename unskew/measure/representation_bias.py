@@ -13,7 +13,7 @@ B           .bias               0: the representation reveals nothing; 1: it det
 ==========  ==================  ======================================================================
 
 Every row is evaluated by an estimator that was not fitted on it (cross-fitting), so B can be slightly below 0 if there is nothing
-to read. The largest B over the weight decays is reported. The interval is a bootstrap over rows within classes (above 100,000
+to read. The largest B over the weight decays is reported. The interval is a bootstrap over rows within classes (above 5,000
 rows, the normal interval that it tends to, which takes sums alone); its upper end is raised by what an estimator fitted on finitely
 many rows misses, half the gap between held-out and fitted risk. The baseline repeats the measurement with permuted labels, which
 keeps the class shares, so that an imbalanced set without bias is not mistaken for a biased one. Above 200,000 rows the estimators are
@@ -45,7 +45,8 @@ from unskew.stats.softmax import PASS, fit_with_risks
 
 DECAYS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 FOLDS = 5
-BOOTSTRAP_ROWS = 100_000  # above this many, the interval is the normal one that the bootstrap tends to
+BOOTSTRAP_ROWS = 5_000  # above this many, the interval is the normal one that the bootstrap tends to
+SINGLE_ROWS = 4_000  # above this many rows, or two million numbers, single precision
 BASELINE_ROWS = 20_000  # the permutation baseline of a larger set is measured on this many of its rows
 
 
@@ -260,7 +261,8 @@ def _checked(features: Tensor, y: Tensor, weights: Tensor | None, folds: int) ->
         return torch.ones(len(y), 1, dtype=torch.float64), y, omega, note
     centred = original[:, varies] - original[:, varies].mean(0)
     centred = centred / centred.abs().amax(0)  # before squaring, as 1e200 would overflow
-    x = (centred / centred.std(0)).to(torch.float32 if features.numel() > 2_000_000 else torch.float64)
+    single = features.numel() > 2_000_000 or len(features) > SINGLE_ROWS
+    x = (centred / centred.std(0)).to(torch.float32 if single else torch.float64)
     return torch.cat([x.new_ones(len(x), 1), x], 1), y, omega, note
 
 

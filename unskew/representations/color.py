@@ -16,9 +16,10 @@ from torch import Tensor
 from unskew.data.dataset import DataSet
 from unskew.representations._contract import images_only
 
-PIXELS, CONTENT = True, False
+PIXELS, CONTENT, PIECES = True, False, True
 VARIANTS = ({"kind": "max"}, {"kind": "mean"}, {"kind": "histogram"})
 BINS = 4
+LARGE = 128  # pixels of the short side from which the histogram counts every second pixel along each side
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,11 @@ def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
             torch.linalg.vector_norm(flat - mean, dim=2) / max(1, flat.shape[2] - 1) ** 0.5
         )  # torch's std takes thrice as long
         return torch.cat([mean[:, :, 0], spread], 1)
-    boxes = (flat * BINS).long().clamp(0, BINS - 1)
-    code = torch.zeros_like(boxes[:, 0])
-    for channel in boxes.unbind(1):
+    by = 1 if min(x.shape[2:]) < LARGE else 2
+    boxes = (x[:, :, ::by, ::by].flatten(2) * BINS).to(torch.uint8).clamp_(max=BINS - 1)
+    code = boxes[:, 0].int()
+    for channel in boxes.unbind(1)[1:]:
         code = code * BINS + channel
     size = BINS ** x.shape[1]
-    counts = torch.zeros(len(x), size).scatter_add_(1, code, torch.ones_like(code, dtype=torch.float32))
+    counts = torch.stack([row.bincount(minlength=size) for row in code])  # several times as fast as adding at places
     return (counts / code.shape[1]).sqrt()  # the square root spreads small shares, as a few pixels may be the shortcut

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from unskew.data.dataset import DataSet
-from unskew.representations._contract import images_only
+from unskew.representations._contract import images_only, reduced
 
-PIXELS, CONTENT = True, False
+PIXELS, CONTENT, PIECES = True, False, True
 VARIANTS = ({"where": "border"}, {"where": "center"})
 GRID, RING = 16, 2
 
@@ -39,7 +38,7 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 
 def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
-    small = F.adaptive_avg_pool2d(x, GRID)
+    small = reduced(x, GRID)
     if cfg.where == "center":
         return small[:, :, 4:12, 4:12].flatten(1)
     ring = torch.ones(GRID, GRID, dtype=torch.bool)

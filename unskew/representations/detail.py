@@ -12,19 +12,19 @@ Differs: medians instead of means; the noise of each third of brightness, as sho
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unskew.data.dataset import DataSet
-from unskew.data.native import Floats, Picture
+from unskew.data.native import Floats, Picture, Steps, median, pooling
 from unskew.representations._contract import pictures_only
 
 PIXELS, CONTENT, PROBE = True, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
 TILES = 6  # along each side
+LARGE = (
+    128  # pixels of the short side from which every third pixel along each side is enough for medians, instead of every second
+)
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,13 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 def noise_of(grey: Floats) -> Floats:
     """Response to the outer product of (1, -2, 1) with itself, two pixels smaller than the picture."""
-    across = grey[:, :-2] - 2 * grey[:, 1:-1] + grey[:, 2:]
-    response: Floats = across[:-2] - 2 * across[1:-1] + across[2:]
-    return response
+    return _twice_down(Steps(grey).bend_across)
+
+
+def _twice_down(values: Floats) -> Floats:
+    once = values[1:] - values[:-1]
+    differences: Floats = once[1:] - once[:-1]
+    return differences
 
 
 def _log(value: float) -> float:
@@ -53,30 +57,9 @@ def _log(value: float) -> float:
 
 def _halved(grey: Floats) -> Floats:
     even = grey[: grey.shape[0] // 2 * 2, : grey.shape[1] // 2 * 2]
-    halved: Floats = (even[::2, ::2] + even[1::2, ::2] + even[::2, 1::2] + even[1::2, 1::2]) * np.float32(0.25)
+    lines = even[::2] + even[1::2]
+    halved: Floats = (lines[:, ::2] + lines[:, 1::2]) * np.float32(0.25)
     return halved
-
-
-@lru_cache(maxsize=64)
-def pooling(side: int, parts: int) -> Floats:
-    """(parts, side) matrix that takes a line of pixels to the means of equal parts of it."""
-    long = max(1, side // parts)
-    matrix: Floats = np.zeros((parts, side), dtype=np.float32)
-    for k in range(min(parts, side)):
-        matrix[k, k * long : (k + 1) * long] = 1 / long
-    return matrix
-
-
-def median(values: NDArray[Any], axis: int | None = None) -> NDArray[Any]:
-    """The median of few values; NumPy's own spends most of its time on what these do not need.
-
-    >>> float(median(np.array([3.0, 1.0, 2.0, 9.0])))
-    2.5
-    """
-    ordered: NDArray[Any] = np.sort(values, axis=axis)
-    length = ordered.shape[axis or 0]
-    middle: NDArray[Any] = (ordered.take((length - 1) // 2, axis or 0) + ordered.take(length // 2, axis or 0)) * np.float32(0.5)
-    return middle
 
 
 def typical(values: Floats) -> float:
@@ -86,8 +69,8 @@ def typical(values: Floats) -> float:
     return float(median(pooling(values.shape[0], TILES) @ values @ pooling(values.shape[1], TILES).T))
 
 
-def _steps(grey: Floats) -> tuple[float, float]:
-    return _log(typical(np.abs(grey[:, 1:] - grey[:, :-1]))), _log(typical(np.abs(grey[1:] - grey[:-1])))
+def _steps(steps: Steps) -> tuple[float, float]:
+    return _log(typical(steps.size_across)), _log(typical(steps.size_down))
 
 
 def _at(values: Floats, share: float) -> float:
@@ -96,28 +79,43 @@ def _at(values: Floats, share: float) -> float:
     return float(np.partition(values, place)[place])
 
 
-def _correlation(a: Floats, b: Floats) -> float:
-    return float((a * b).mean() / (np.sqrt((a * a).mean() * (b * b).mean()) + 1e-6))
+def neighbours(noise: Floats) -> list[float]:
+    """Correlation of each value with the next across, down, and along the diagonal. Lines are joined end to end: a value at the
+    end of a line is compared with one that has nothing to do with it, which lowers all correlations by the same small share."""
+    line, wide = noise.ravel(), noise.shape[1]
+    power = float(line @ line) / len(line) + 1e-6
+    return [float(line[:-far] @ line[far:]) / (len(line) - far) / power for far in (1, wide, wide + 1)]
+
+
+def _of_colour(picture: Picture) -> float:
+    """The usual step across of red less green."""
+    red, green = picture.channels[:2] if picture.window is picture.pixels else picture.window.transpose(2, 0, 1)[:2]
+    colour = red.astype(np.int16)
+    colour -= green
+    return typical(np.abs(colour[:, 1:] - colour[:, :-1]).astype(np.float32))
 
 
 def look(picture: Picture, cfg: Config) -> Floats:
-    grey = picture.grey
+    grey, steps = picture.grey, picture.steps
     half = _halved(grey)
-    one, two, four = _steps(grey), _steps(half), _steps(_halved(half))
-    noise = noise_of(grey)
-    size, level = np.abs(noise), grey[1:-1, 1:-1]
-    some, by_level = size[::2, ::2].ravel(), level[::2, ::2].argsort(axis=None)  # a quarter is enough for medians
+    one, two, four = _steps(steps), _steps(Steps(half)), _steps(Steps(_halved(half)))
+    noise = _twice_down(steps.bend_across)
+    size = np.abs(noise)
+    by = 2 if min(grey.shape) < LARGE else 3
+    some, level = size[::by, ::by].ravel(), grey[1:-1:by, 1:-1:by].ravel()
     third = len(some) // 3
+    by_level = level.argpartition((third, 2 * third))
     by_third = [_log(_at(some[by_level[k * third : (k + 1) * third]], 0.5)) for k in range(3)]
-    bend = typical(np.abs(grey[:, :-2] - 2 * grey[:, 1:-1] + grey[:, 2:]))
-    limit = 4 * _at(some, 0.5) + 1
-    noise = np.clip(noise, -limit, limit)  # single strong edges would decide the correlations
-    colour = picture.window[..., 0].astype(np.float32) - picture.window[..., 1]
+    bend = typical(np.abs(steps.bend_across))
+    tenth, middle = int(0.1 * len(some)), len(some) // 2
+    some.partition((tenth, middle))
+    usual = float(some[middle])
+    limit = 4 * usual + 1
+    np.clip(noise, -limit, limit, out=noise)  # single strong edges would decide the correlations
     numbers = [
         *one, *two, *four, one[0] - two[0], one[1] - two[1], two[0] - four[0], two[1] - four[1],
-        _log(bend), _log(bend) - one[0], _log(_at(some, 0.5)), _log(_at(some, 0.1)),
+        _log(bend), _log(bend) - one[0], _log(usual), _log(float(some[tenth])),
         _log(typical(size)), *by_third, by_third[2] - by_third[0],
-        _correlation(noise[:, :-1], noise[:, 1:]), _correlation(noise[:-1], noise[1:]),
-        _correlation(noise[:-1, :-1], noise[1:, 1:]), _log(typical(np.abs(colour[:, 1:] - colour[:, :-1]))),
+        *neighbours(noise), _log(_of_colour(picture)),
     ]  # fmt: skip
     return np.array(numbers, dtype=np.float32)

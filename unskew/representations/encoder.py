@@ -20,21 +20,22 @@ Differs: numbers for a linear reader instead of a likelihood.
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.dataset import DataSet
-from unskew.data.native import Floats, Header, Picture
+from unskew.data.native import Floats, Header, Picture, median, pooling
 from unskew.representations._contract import files_only, pictures_only
-from unskew.representations.detail import TILES, median, pooling
 
 PIXELS, CONTENT, PROBE = True, False, True
 VARIANTS = ({"part": "header"}, {"part": "blocks"}, {"part": "twice"})
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 CODES = 16  # that names of tables and of extras are mixed into
 BANDS = 4
+TILES = 6  # along each side
 COUNTED = 24  # steps of a table from 0 whose coefficients are counted
 RISE = 0.02  # of the counts: less is chance
 
@@ -71,16 +72,23 @@ def one_of(text: str, codes: int = CODES) -> list[float]:
     >>> one_of("", 2), sum(one_of("4:2:0", 8))
     ([0.0, 0.0], 1.0)
     """
-    return [float(bool(text) and zlib.crc32(text.encode()) % codes == k) for k in range(codes)]
+    mine = zlib.crc32(text.encode()) % codes if text else -1
+    return [float(mine == k) for k in range(codes)]
+
+
+@lru_cache(maxsize=256)
+def _of_tables(tables: tuple[tuple[int, ...], ...]) -> tuple[float, ...]:
+    """Mean steps of the first two tables on a log scale, and all as a code: most files of a set share them."""
+    steps = [float(np.log(np.mean(t))) for t in tables[:2]]
+    steps += [steps[0] if steps else 0.0] * (2 - len(steps))
+    return *steps, *one_of(repr(tables) if tables else "")
 
 
 def of_header(header: Header | None) -> list[float]:
     """Format, mean steps of the first two tables on a log scale, tables and sampling as codes, and other marks of the encoder."""
     header = header or Header()
-    steps = [float(np.log(np.mean(t))) for t in header.tables[:2]]
-    steps += [steps[0] if steps else 0.0] * (2 - len(steps))
     return [
-        *(float(header.kind == f) for f in FORMATS), *steps, *one_of(repr(header.tables) if header.tables else ""),
+        *(float(header.kind == f) for f in FORMATS), *_of_tables(header.tables),
         *one_of(header.sampling, 4), *one_of(header.mode, 4), *one_of(" ".join(header.extras), 8), float(header.progressive),
     ]  # fmt: skip
 
@@ -95,8 +103,6 @@ def _phases(steps: Floats) -> Floats:
     return phases
 
 
-_WAVES = np.cos(np.outer(np.arange(8), 2 * np.arange(8) + 1) * np.pi / 16) / 2
-_DCT = np.where(np.arange(8)[:, None] == 0, _WAVES / np.sqrt(2), _WAVES).astype(np.float32)  # orthonormal
 _RADIUS = np.add.outer(np.arange(8), np.arange(8))
 _BAND = np.where(_RADIUS == 0, -1, np.minimum((_RADIUS - 1) // 3, BANDS - 1))
 
@@ -105,11 +111,16 @@ _MEMBER = np.equal.outer(_BAND.ravel(), np.arange(BANDS)).astype(np.float32)
 _OF_BAND = _MEMBER / _MEMBER.sum(0)  # (64, bands)
 
 
-def _usual(values: Floats) -> float:
-    """The median over 4 x 4 parts of the mean of each, so that marks in a few of them do not count; the mean of a small picture."""
-    if min(values.shape) < 4:
-        return float(values.mean())
-    return float(median(pooling(values.shape[0], 4) @ values @ pooling(values.shape[1], 4).T))
+def _usual(values: Floats) -> Floats:
+    """The median over 4 x 4 parts of the mean of each, so that marks in a few of them do not count, for every number at a place
+    (rows, columns, numbers); the mean of a small picture."""
+    rows, columns, count = values.shape
+    if min(rows, columns) < 4:
+        plain: Floats = values.mean((0, 1))
+        return plain
+    lines = (pooling(rows, 4) @ values.reshape(rows, -1)).reshape(4, columns, count)
+    middle: Floats = median((pooling(columns, 4) @ lines).reshape(16, count), axis=0)
+    return middle
 
 
 def _over_parts(steps: Floats, axis: int) -> Floats:
@@ -119,21 +130,12 @@ def _over_parts(steps: Floats, axis: int) -> Floats:
     return usual
 
 
-def coefficients(grey: Floats, start: int) -> Floats:
-    """(rows, columns, 64) coefficients of the 8 x 8 blocks that begin at this pixel."""
-    part = grey[start:, start:]
-    rows, columns = part.shape[0] // 8, part.shape[1] // 8
-    tiles = part[: rows * 8, : columns * 8].reshape(rows, 8, columns, 8)
-    found: Floats = (_DCT @ (tiles.swapaxes(1, 2) @ _DCT.T)).reshape(rows, columns, 64)
-    return found
-
-
-def blocks(grey: Floats) -> Floats:
+def blocks(found: Sequence[Floats]) -> Floats:
     """Share of coefficients near 0 in each band of frequency, less that in blocks that begin 4 pixels later."""
-    near = [(np.abs(coefficients(grey, start)) < 0.5) @ _OF_BAND for start in (0, 4)]
+    near = [(np.abs(one) < 0.5).astype(np.float32) @ _OF_BAND for one in found]
     if not near[1].size:
         return np.zeros(BANDS, dtype=np.float32)
-    on, off = (np.array([_usual(share[:, :, k]) for k in range(BANDS)], dtype=np.float32) for share in near)
+    on, off = (_usual(share) for share in near)
     difference: Floats = on - off
     return difference
 
@@ -153,18 +155,19 @@ def rises(counts: NDArray[np.int64]) -> Floats:
     return beyond
 
 
-def twice(grey: Floats, table: Sequence[int]) -> Floats:
-    """Gaps of an earlier save in two bands of frequency, and whether there are any; `table` has the steps of the file itself, if known."""
+def twice(found: Sequence[Floats], table: Sequence[int]) -> Floats:
+    """Gaps of an earlier save in two bands of frequency, and whether there are any, from the coefficients on the grid and 4 pixels
+    beside it; `table` has the steps of the file itself, if known."""
     bands = [*_LOW, *_NEXT]
     step = np.array([max(1, table[k]) if len(table) == 64 else 1 for k in bands], dtype=np.float32)
-    found = []
-    for start in (0, 4):
-        steps = np.abs(np.rint(coefficients(grey, start)[:, :, bands].reshape(-1, len(bands)) / step)).astype(np.int64)
-        cells = np.minimum(steps, COUNTED + 1) + (COUNTED + 2) * np.arange(len(bands))
+    gaps_of = []
+    for one in found:
+        steps = np.abs(np.rint(one.reshape(-1, 64).take(bands, axis=1) / step))
+        cells = np.minimum(steps, COUNTED + 1).astype(np.int64) + (COUNTED + 2) * np.arange(len(bands))
         counts = np.bincount(cells.ravel(), minlength=(COUNTED + 2) * len(bands)).reshape(len(bands), -1)[:, 1:-1]
         rise = rises(counts)
-        found.append([rise[: len(_LOW)].mean(), rise[len(_LOW) :].mean()])
-    on, off = np.array(found, dtype=np.float32)
+        gaps_of.append([rise[: len(_LOW)].mean(), rise[len(_LOW) :].mean()])
+    on, off = np.array(gaps_of, dtype=np.float32)
     gaps = np.where(off < RISE, np.maximum(0, on - RISE), 0)
     shown: Floats = np.concatenate([gaps, gaps > 0]).astype(np.float32)
     return shown
@@ -173,8 +176,7 @@ def twice(grey: Floats, table: Sequence[int]) -> Floats:
 def look(picture: Picture, cfg: Config) -> Floats:
     if cfg.part == "header":
         return np.array(of_header(picture.header), dtype=np.float32)
-    grey = picture.grey
     if cfg.part == "twice":
-        return twice(grey, picture.header.tables[0] if picture.header and picture.header.tables else ())
-    across, down = _over_parts(np.abs(grey[:, 1:] - grey[:, :-1]), 0), _over_parts(np.abs(grey[1:] - grey[:-1]), 1)
-    return np.concatenate([_phases(across), _phases(down), blocks(grey)])
+        return twice(picture.blocks, picture.header.tables[0] if picture.header and picture.header.tables else ())
+    across, down = _over_parts(picture.steps.size_across, 0), _over_parts(picture.steps.size_down, 1)
+    return np.concatenate([_phases(across), _phases(down), blocks(picture.blocks)])

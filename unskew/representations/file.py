@@ -19,7 +19,7 @@ from PIL import Image
 from torch import Tensor
 
 from unskew.data.dataset import DataSet
-from unskew.data.readers.opening import FAILURES
+from unskew.data.readers.opening import FAILURES, without_exif
 from unskew.data.texts import Content, in_turn
 
 PIXELS, CONTENT = False, False  # not foreign: the bytes of a file tell what it shows, too
@@ -60,7 +60,7 @@ def facts(path: Content) -> list[float]:
             width, height = opened.size
             tables = getattr(opened, "quantization", None)
             quality = jpeg_quality(list(tables[0])) if tables else 0.0
-            exif = float(len(opened.getexif()) > 0)
+            exif = float(not without_exif(opened) and len(opened.getexif()) > 0)
             kind, mode = opened.format, opened.mode
     except FAILURES:
         return [0.0] * (7 + len(FORMATS) + len(MODES))

@@ -21,6 +21,7 @@ from unskew.representations._contract import pictures_only
 PIXELS, CONTENT, PROBE = True, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
 FLAT = 5.0  # levels
+FEW = 8  # lines at an edge that are always looked at
 
 
 @dataclass(frozen=True)
@@ -37,22 +38,34 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 
 def bar(spread: Floats, mean: Floats) -> int:
-    """The number of lines, from the first on, that are flat and of the first one's level; at most half of them.
+    """The number of lines, from the first on, that are flat and of the first one's level.
 
     >>> bar(np.array([1, 2, 9, 1.0]), np.array([0, 1, 2, 0.0]))
     2
     """
     plain = (spread < FLAT) & (np.abs(mean - mean[0]) < FLAT)
-    return int(min(plain.argmin() if not plain.all() else len(plain), len(plain) // 2))
+    return int(plain.argmin()) if not plain.all() else len(plain)
+
+
+def lines(grey: Floats) -> tuple[Floats, Floats]:
+    """Spread and mean of the rows from the first on, as far as a bar may reach: a few more are taken while all are flat."""
+    most = max(1, len(grey) // 2 + 1)
+    taken = min(FEW, most)
+    while True:
+        some = grey[:taken]
+        mean = some.mean(1)
+        spread = np.sqrt(np.square(some - mean[:, None]).mean(1))
+        if taken == most or bool((spread >= FLAT).any()):
+            return spread, mean
+        taken = min(4 * taken, most)
 
 
 def look(picture: Picture, cfg: Config) -> Floats:
     grey = picture.whole
     numbers: list[float] = []
-    for axis in (1, 0):
-        spread, mean = grey.std(axis), grey.mean(axis)
-        for way in (slice(None), slice(None, None, -1)):
-            lines = bar(spread[way], mean[way])
-            level = float(mean[way][0])
-            numbers += [lines / len(mean), float(lines > 0), float(np.log(spread[way][0] + 1)), level, (level - 128) ** 2 / 128]
+    for way in (grey, grey[::-1], grey.T, grey.T[::-1]):
+        spread, mean = lines(way)
+        plain = min(bar(spread, mean), len(way) // 2)
+        level = float(mean[0])
+        numbers += [plain / len(way), float(plain > 0), float(np.log(spread[0] + 1)), level, (level - 128) ** 2 / 128]
     return np.array(numbers, dtype=np.float32)

@@ -13,11 +13,11 @@ Differs: nothing is read; text-like edges are enough.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unskew.data.dataset import DataSet
-from unskew.data.native import Floats, Picture
+from unskew.data.native import Floats, Picture, Steps, median
 from unskew.representations._contract import pictures_only
-from unskew.representations.detail import median
 
 PIXELS, CONTENT, PROBE = True, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
@@ -26,6 +26,7 @@ CELL = 8
 WIDE = 5  # cells of a window
 BOXES = 3  # along each channel
 _CODE = np.array([BOXES * BOXES, BOXES, 1])
+_BOX = np.arange(256) * BOXES // 256  # of a level
 
 
 @dataclass(frozen=True)
@@ -41,33 +42,33 @@ def applies(data: DataSet, cfg: Config) -> str:
     return pictures_only(data, 2 * CELL * WIDE)
 
 
-def strokes(grey: Floats) -> tuple[Floats, Floats]:
-    """How far every pixel stands out from its neighbours on both sides, upwards and downwards; a pixel smaller on each side."""
-    inner = 2 * grey[1:-1, 1:-1]
-    across, down = inner - grey[1:-1, :-2] - grey[1:-1, 2:], inner - grey[:-2, 1:-1] - grey[2:, 1:-1]
-    return np.maximum(across, down), -np.minimum(across, down)
+def strokes(steps: Steps) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Where a pixel stands out from its neighbours on both sides, upwards and downwards; a pixel smaller on each side."""
+    across, down = steps.bend_across[1:-1], steps.bend_down[:, 1:-1]
+    return (across < -STRONG) | (down < -STRONG), (across > STRONG) | (down > STRONG)
 
 
-def windows(strong: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]") -> Floats:
-    """(rows, columns) share of strokes in windows of 1 x 5 cells."""
-    rows, columns = strong.shape[0] // CELL, strong.shape[1] // CELL
-    cells = strong[: rows * CELL, : columns * CELL].reshape(rows, CELL, columns, CELL).mean((1, 3), dtype=np.float32)
-    total: Floats = np.zeros((rows, columns + 1), dtype=np.float32)
+def windows(rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[int, int]) -> Floats:
+    """(cells down, cells across) share of strokes in windows of 1 x 5 cells, of the strokes at these rows and columns."""
+    down, across = shape[0] // CELL, shape[1] // CELL
+    row, column = rows // CELL, columns // CELL
+    inside = (row < down) & (column < across)
+    cells = np.bincount((row * across + column)[inside], minlength=down * across).reshape(down, across)
+    total = np.zeros((down, across + 1), dtype=np.int64)
     cells.cumsum(1, out=total[:, 1:])
-    shares: Floats = (total[:, WIDE:] - total[:, :-WIDE]) * np.float32(1 / WIDE)
+    shares: Floats = (total[:, WIDE:] - total[:, :-WIDE]).astype(np.float32) * np.float32(1 / (WIDE * CELL * CELL))
     return shares
 
 
 def look(picture: Picture, cfg: Config) -> Floats:
-    grey = picture.whole
-    shown = picture.pixels[:: picture.by, :: picture.by][1:-1, 1:-1]
     numbers = []
-    for beyond in strokes(grey):
-        strong = beyond > STRONG
-        boxes = (shown[strong].astype(np.int64) * BOXES // 256) @ _CODE
+    for strong in strokes(picture.whole_steps):
+        rows, columns = np.divmod(np.flatnonzero(strong), strong.shape[1])  # few, mostly: nothing below is done for every pixel
+        boxes = _BOX[picture.pixels[(rows + 1) * picture.by, (columns + 1) * picture.by]] @ _CODE
         numbers.append(np.sqrt(np.bincount(boxes, minlength=BOXES**3) * (1000 / strong.size)))
-        dense = np.sort(windows(strong), axis=None)[::-1] if strong.shape[1] >= CELL * WIDE else np.zeros(1)
+        shape = strong.shape[0], strong.shape[1]
+        dense = np.sort(windows(rows, columns, shape), axis=None)[::-1] if strong.shape[1] >= CELL * WIDE else np.zeros(1)
         first, usual = float(dense[0]), float(median(dense))
         top = [first, dense[:3].mean(), first - dense[min(len(dense) - 1, 12)], np.log(first + 0.01) - np.log(usual + 0.01)]
-        numbers.append(np.array([*top, strong.mean()]))
+        numbers.append(np.array([*top, len(rows) / strong.size]))
     return np.concatenate(numbers).astype(np.float32)

@@ -52,19 +52,30 @@ _COARSE = surface(TILES)
 
 def brightest(picture: Picture) -> Floats:
     """(8, 8) the brightest level of every tile, over all channels, 0 to 1."""
-    pixels = picture.pixels
-    step = max(1, min(pixels.shape[:2]) // 256)
-    some = pixels[::step, ::step]
-    height, width = (side // TILES * TILES for side in some.shape[:2])
-    tiles = some[:height, :width].reshape(TILES, height // TILES, TILES, width // TILES, 3)
-    top: Floats = tiles.max((1, 3, 4)).astype(np.float32) / 255
+    some = picture.brightest
+    height, width = (side // TILES for side in some.shape)
+    lines = (
+        some[: height * TILES, : width * TILES].reshape(TILES, height, -1).max(1)
+    )  # along columns first: whole lines at a time
+    top: Floats = lines.reshape(TILES, TILES, width).max(2).astype(np.float32) / 255
     return top
 
 
+def note(picture: Picture, cfg: Config) -> Floats:
+    """(64, 65) brightness of the whole picture, and the brightest level of every tile as one more column."""
+    return np.concatenate([picture.small, brightest(picture).reshape(-1, 1)], 1)
+
+
+def finish(noted: Floats, cfg: Config) -> Floats:
+    by = noted.shape[1] // CELLS
+    cells = np.log(noted[:, :, :-1] + 8).reshape(len(noted), CELLS, by, CELLS, by)
+    mean, top = (values.reshape(len(noted), -1) for values in (cells.mean((2, 4)), cells.max((2, 4))))
+    white = noted[:, :, -1]
+    white = white - white.max(1, keepdims=True)  # the level of the whole picture is no matter of place
+    tiles = white.reshape(len(noted), TILES, TILES)
+    return np.concatenate([mean @ _SURFACE.T, top @ _SURFACE.T, white @ _COARSE.T, tiles.max(1), tiles.max(2)], 1)
+
+
 def look(picture: Picture, cfg: Config) -> Floats:
-    by = picture.small.shape[0] // CELLS
-    cells = np.log(picture.small + 8).reshape(CELLS, by, CELLS, by)
-    mean, top = cells.mean((1, 3)).ravel(), cells.max((1, 3)).ravel()
-    white = brightest(picture)
-    white = white - white.max()  # the level of the whole picture is no matter of place
-    return np.concatenate([_SURFACE @ mean, _SURFACE @ top, _COARSE @ white.ravel(), white.max(0), white.max(1)])
+    numbers: Floats = finish(note(picture, cfg)[None], cfg)[0]
+    return numbers

@@ -54,7 +54,7 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 
 def look(picture: Picture, cfg: Config) -> NDArray[np.uint8]:
-    image = Image.fromarray(picture.pixels)
+    image = picture.image
     small = image.resize((SIDE, SIDE), Image.Resampling.BOX if min(image.size) >= SIDE else Image.Resampling.BILINEAR)
     return np.asarray(small).transpose(2, 0, 1).ravel()
 

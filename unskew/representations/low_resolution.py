@@ -8,14 +8,13 @@ Differs: 8x8 instead of 32x32.
 
 from dataclasses import dataclass
 
-import torch.nn.functional as F
 from torch import Tensor
 
 from unskew.core.errors import UserError
 from unskew.data.dataset import DataSet
-from unskew.representations._contract import images_only
+from unskew.representations._contract import images_only, reduced
 
-PIXELS, CONTENT = True, True
+PIXELS, CONTENT, PIECES = True, True, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
 
 
@@ -37,4 +36,4 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 
 def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
-    return F.adaptive_avg_pool2d(x, cfg.side).flatten(1)
+    return reduced(x, cfg.side).flatten(1)

@@ -12,14 +12,14 @@ Differs: nothing.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unskew.data.dataset import DataSet
-from unskew.data.native import Floats, Picture
+from unskew.data.native import Floats, Picture, median, pooling
 from unskew.representations._contract import pictures_only
-from unskew.representations.detail import median
 
 PIXELS, CONTENT, PROBE = True, False, True
 VARIANTS = ({"where": "corners"}, {"where": "edges"})
@@ -40,48 +40,47 @@ def applies(data: DataSet, cfg: Config) -> str:
     return pictures_only(data, 32)
 
 
-def look(picture: Picture, cfg: Config) -> Floats:
+def note(picture: Picture, cfg: Config) -> NDArray[Any]:
+    if cfg.where == "edges":
+        return tiles(picture, GRID)
+    pixels = picture.pixels
+    # Each corner turned so that its outermost pixel comes first.
+    return np.stack([pixels[:24, :24], pixels[:24, :-25:-1], pixels[:-25:-1, :24], pixels[:-25:-1, :-25:-1]])
+
+
+def finish(noted: NDArray[Any], cfg: Config) -> Floats:
     if cfg.where == "corners":
-        return _corners(picture)
-    shown = tiles(picture, GRID)
-    relative: Floats = (shown - median(shown.reshape(-1, shown.shape[2]), axis=0))[_EDGE]
-    return relative.ravel()
+        return corners(noted)
+    relative: Floats = noted - median(noted.reshape(len(noted), -1, 3), axis=1)[:, None, None]
+    return relative[:, _EDGE].reshape(len(noted), -1)
+
+
+def look(picture: Picture, cfg: Config) -> Floats:
+    numbers: Floats = finish(note(picture, cfg)[None], cfg)[0]
+    return numbers
 
 
 def tiles(picture: Picture, grid: int) -> Floats:
     """(grid, grid, 3): mean brightness, log of the mean step between neighbours, and colourfulness of every tile."""
-    grey = picture.whole
-    height, width = (side // grid * grid for side in grey.shape)
-    steps = np.abs(np.diff(grey, axis=0, append=grey[-1:])) + np.abs(np.diff(grey, axis=1, append=grey[:, -1:]))
-    colour = _colour(picture.pixels[:: picture.by, :: picture.by].astype(np.float32))
-
-    def means(values: Floats) -> Floats:
-        cut = values[:height, :width].reshape(grid, height // grid, grid, width // grid)
-        averaged: Floats = cut.mean((1, 3))
-        return averaged
-
-    return np.stack([means(grey) / 64, np.log(means(steps) + 1), np.log(means(colour) + 1)], -1)
+    down, across = (pooling(side, grid) for side in picture.whole.shape)
+    steps = picture.whole_steps
+    # No step leads beyond the last pixel: the means have one less to count there.
+    size = down @ steps.size_across @ across[:, :-1].T + down[:, :-1] @ steps.size_down @ across.T
+    colour = down @ picture.colourfulness.astype(np.float32) @ across.T
+    return np.stack([down @ picture.whole @ across.T / 64, np.log(size + 1), np.log(colour + 1)], -1)
 
 
-def _colour(shown: Floats) -> Floats:
-    """The largest minus the smallest channel."""
-    first, second, third = shown[..., 0], shown[..., 1], shown[..., 2]
-    spread: Floats = np.maximum(np.maximum(first, second), third) - np.minimum(np.minimum(first, second), third)
-    return spread
-
-
-def _corners(picture: Picture) -> Floats:
-    pixels = picture.pixels
-    # Each corner turned so that its outermost pixel comes first.
-    turned = np.stack([pixels[:24, :24], pixels[:24, :-25:-1], pixels[:-25:-1, :24], pixels[:-25:-1, :-25:-1]]).astype(np.float32)
-    grey = turned.mean(3)
-    colour = _colour(turned)
+def corners(turned: NDArray[np.uint8]) -> Floats:
+    """(B, 96) numbers of the four corners (B, 4, 24, 24, 3) of each picture."""
+    red, green, blue = (turned[..., k].astype(np.float32) for k in range(3))
+    grey = (red + green + blue) / 3
+    colour = np.maximum(np.maximum(red, green), blue) - np.minimum(np.minimum(red, green), blue)
     parts = []
     for side in (4, 12):
-        inner, ring = grey[:, :side, :side], grey[:, : 2 * side, : 2 * side]
-        mean, spread = inner.mean((1, 2)), inner.std((1, 2))
-        around = (4 * ring.mean((1, 2)) - mean) / 3  # the inner square is a quarter of the outer one
-        parts += [mean / 64, np.log(spread + 1), np.log(colour[:, :side, :side].mean((1, 2)) + 1), np.abs(mean - around) / 32]
+        inner, ring = grey[..., :side, :side], grey[..., : 2 * side, : 2 * side]
+        mean, spread = inner.mean((2, 3)), inner.std((2, 3))
+        around = (4 * ring.mean((2, 3)) - mean) / 3  # the inner square is a quarter of the outer one
+        parts += [mean / 64, np.log(spread + 1), np.log(colour[..., :side, :side].mean((2, 3)) + 1), np.abs(mean - around) / 32]
         if side == 4:
-            bins = (mean[:, None] // 16 == np.arange(16)) * np.exp(-spread / 4)[:, None]
-    return np.concatenate([*parts, bins.ravel()]).astype(np.float32)
+            bins = (mean[..., None] // 16 == np.arange(16)) * np.exp(-spread / 4)[..., None]
+    return np.concatenate([*parts, bins.reshape(len(turned), -1)], 1).astype(np.float32)

@@ -64,19 +64,26 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 def look(picture: Picture, cfg: Config) -> NDArray[np.int8]:
     side = min(picture.pixels.shape[:2])
-    scales = [seen(picture.pixels, 1)]
+    shown = picture.grey if picture.window is picture.pixels else picture.pixels  # of a large one only parts are needed
+    scales = [seen(shown, 1)]
     by = side // REDUCED
-    scales.append(seen(picture.pixels, by) if by > 1 else np.zeros_like(scales[0]))
+    scales.append(seen(shown, by) if by > 1 else np.zeros_like(scales[0]))
     return np.concatenate(scales)
 
 
-def seen(pixels: NDArray[np.uint8], by: int) -> NDArray[np.int8]:
-    """Residuals of the blocks at the four corners and in the middle, in steps of 1/40; blocks beyond the middle of a picture are 0."""
+def seen(pixels: NDArray[np.uint8] | Floats, by: int) -> NDArray[np.int8]:
+    """Residuals of the blocks at the four corners and in the middle, in steps of 1/40; blocks beyond the middle of a picture are 0.
+
+    `pixels` is (H, W, 3), or the brightness (H, W).
+    """
     high, wide = pixels.shape[:2]
     reach = min(SIDE, min(high, wide) // by // 2 // BLOCK * BLOCK)
     across = (reach + 2) * by
     corners = (pixels, pixels[:, ::-1], pixels[::-1], pixels[::-1, ::-1])
-    found = [_blocks(_residual(_grey(turned[:across, :across], by))[:reach, :reach], SIDE)[_NEAR.ravel()] for turned in corners]
+    rest = _residual(
+        np.stack([_grey(turned[:across, :across], by) for turned in corners])
+    )  # the four together: fewer, longer sums
+    found = [_blocks(one[:reach, :reach], SIDE)[_NEAR.ravel()] for one in rest]
     inner = 4 * BLOCK + 2
     top, left = ((length - inner * by) // 2 for length in (high, wide))
     middle = _grey(pixels[max(0, top) :, max(0, left) :][: inner * by, : inner * by], by)
@@ -84,13 +91,17 @@ def seen(pixels: NDArray[np.uint8], by: int) -> NDArray[np.int8]:
     return np.concatenate(found).ravel()
 
 
-def _grey(pixels: NDArray[np.uint8], by: int) -> Floats:
-    grey: Floats = pixels.astype(np.float32) @ _GREY
+def _grey(pixels: NDArray[np.uint8] | Floats, by: int) -> Floats:
+    grey: Floats = pixels if pixels.ndim == 2 else pixels.astype(np.float32) @ _GREY  # type: ignore[assignment]
     if by == 1:
         return grey
     rows, columns = grey.shape[0] // by, grey.shape[1] // by
-    reduced: Floats = grey[: rows * by, : columns * by].reshape(rows, by, columns, by).mean((1, 3))
-    return reduced
+    cut = grey[: rows * by, : columns * by]
+    reduced: Floats = np.zeros((rows, columns), dtype=np.float32)
+    for down in range(by):
+        for across in range(by):
+            reduced += cut[down::by, across::by]
+    return reduced * np.float32(1 / (by * by))
 
 
 def _residual(grey: Floats) -> Floats:
@@ -101,15 +112,15 @@ def _residual(grey: Floats) -> Floats:
 
 
 def _around(grey: Floats) -> Floats:
-    """Mean of 3 x 3 pixels; the outermost are repeated."""
+    """Mean of 3 x 3 pixels of one picture, or of several (..., H, W); the outermost are repeated."""
     mean: Floats = grey
     for _ in range(2):  # along the rows, then along the columns
         three = 1 * mean
-        three[1:] += mean[:-1]
-        three[:-1] += mean[1:]
-        three[0] += mean[0]
-        three[-1] += mean[-1]
-        mean = three.T
+        three[..., 1:, :] += mean[..., :-1, :]
+        three[..., :-1, :] += mean[..., 1:, :]
+        three[..., 0, :] += mean[..., 0, :]
+        three[..., -1, :] += mean[..., -1, :]
+        mean = three.swapaxes(-1, -2)
     return mean * np.float32(1 / 9)
 
 

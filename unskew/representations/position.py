@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unskew.data.dataset import DataSet
-from unskew.representations._contract import images_only
+from unskew.representations._contract import images_only, reduced
 
-PIXELS, CONTENT, CACHED, PROBE = True, True, False, True
+PIXELS, CONTENT, PIECES, CACHED, PROBE = True, True, True, False, True
 VARIANTS: tuple[dict[str, str], ...] = ()
 GRID = 8
 
@@ -37,8 +37,9 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
     """(B, 64, D) of images (B, C, H, W), tiles row by row."""
-    quarters = F.adaptive_avg_pool2d(x, 2 * GRID)  # (B, C, 16, 16)
+    quarters = reduced(x, 2 * GRID)  # (B, C, 16, 16)
     colours = F.unfold(quarters, 2, stride=2).transpose(1, 2)  # (B, 64, 4 C)
-    steps = (x[:, :, 1:, :-1] - x[:, :, :-1, :-1]).abs() + (x[:, :, :-1, 1:] - x[:, :, :-1, :-1]).abs()
-    energy = F.adaptive_avg_pool2d(steps.mean(1, keepdim=True), GRID).flatten(2).transpose(1, 2)
+    steps = (x[:, :, 1:, :-1] - x[:, :, :-1, :-1]).abs_()
+    steps += (x[:, :, :-1, 1:] - x[:, :, :-1, :-1]).abs_()
+    energy = F.adaptive_avg_pool2d(steps.sum(1, keepdim=True), GRID).flatten(2).transpose(1, 2) / x.shape[1]
     return torch.cat([colours, (energy + 0.01).log()], 2)

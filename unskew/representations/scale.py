@@ -25,7 +25,8 @@ _AXIS = (np.arange(SIDE, dtype=np.float32) + 0.5) / SIDE * 2 - 1
 _V, _U = np.meshgrid(_AXIS, _AXIS, indexing="ij")
 _R = np.maximum(np.abs(_U), np.abs(_V))
 _RING = np.minimum((_R * RINGS).astype(int), RINGS - 1).ravel()
-_COUNT = np.bincount(_RING, minlength=RINGS)
+_IN_RING = np.equal.outer(_RING, np.arange(RINGS)) / np.bincount(_RING, minlength=RINGS)  # (4096, 5) means of rings
+_MOMENTS = np.stack([m.ravel() for m in (_R, _R**2, _U, _V, _U**2, _V**2)], 1).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,23 @@ def applies(data: DataSet, cfg: Config) -> str:
     return pictures_only(data)
 
 
+def note(picture: Picture, cfg: Config) -> Floats:
+    return picture.small
+
+
+def finish(small: Floats, cfg: Config) -> Floats:
+    steps = np.full_like(small, 0.1)
+    steps[:, :-1] += np.abs(small[:, 1:] - small[:, :-1])
+    steps[:, :, :-1] += np.abs(small[:, :, 1:] - small[:, :, :-1])
+    flat, energy = small.reshape(len(small), -1).astype(np.float64), steps.reshape(len(small), -1).astype(np.float64)
+    rings, level = energy @ _IN_RING, flat @ _IN_RING
+    spread = np.sqrt(np.maximum(flat**2 @ _IN_RING - level**2, 0)) + 1
+    whole, usual = energy.mean(1, keepdims=True), flat.std(1, keepdims=True) + 1
+    moments = energy @ _MOMENTS / energy.sum(1, keepdims=True)
+    parts = [np.log(rings / whole), np.log(spread / usual), moments, np.log(whole), np.log(usual)]
+    return np.concatenate(parts, 1).astype(np.float32)
+
+
 def look(picture: Picture, cfg: Config) -> Floats:
-    small = picture.small
-    steps = np.abs(np.diff(small, axis=0, append=small[-1:])) + np.abs(np.diff(small, axis=1, append=small[:, -1:])) + 0.1
-    total = float(steps.sum())
-    rings = np.bincount(_RING, steps.ravel(), RINGS) / _COUNT
-    level = np.bincount(_RING, small.ravel(), RINGS) / _COUNT
-    spread = np.sqrt(np.maximum(np.bincount(_RING, small.ravel() ** 2, RINGS) / _COUNT - level**2, 0)) + 1
-    moments = [float((steps * m).sum()) / total for m in (_R, _R**2, _U, _V, _U**2, _V**2)]
-    whole = [float(np.log(steps.mean())), float(np.log(small.std() + 1))]
-    parts = [np.log(rings / steps.mean()), np.log(spread / (small.std() + 1)), moments, whole]
-    return np.concatenate(parts).astype(np.float32)
+    numbers: Floats = finish(note(picture, cfg)[None], cfg)[0]
+    return numbers

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unskew.data.dataset import DataSet
-from unskew.data.native import Floats, Picture
+from unskew.data.native import Floats, Picture, Steps
 from unskew.representations._contract import pictures_only
 
 PIXELS, CONTENT, FOREIGN, CACHED, PROBE = True, False, True, False, True
@@ -55,7 +55,7 @@ def applies(data: DataSet, cfg: Config) -> str:
 
 
 def look(picture: Picture, cfg: Config) -> NDArray[np.int8] | Floats:
-    return residual(picture.grey) if cfg.kind == "pattern" else outliers(picture.grey)
+    return residual(picture.grey) if cfg.kind == "pattern" else outliers(picture.grey, picture.steps.bend_across)
 
 
 def _around(grey: Floats) -> Floats:
@@ -77,23 +77,21 @@ def residual(grey: Floats) -> NDArray[np.int8]:
     return full.ravel()
 
 
-def outliers(grey: Floats) -> Floats:
-    """Places (row * 1024 + column + 1) of the pixels that exceed, or fall below, all eight neighbours most; 0: no more of them."""
-    inner = grey[1:-1, 1:-1]
-    sides = [
-        grey[1 + dy : grey.shape[0] - 1 + dy, 1 + dx : grey.shape[1] - 1 + dx]
-        for dy in (-1, 0, 1)
-        for dx in (-1, 0, 1)
-        if dy or dx
-    ]
-    high = low = sides[0]
-    for side in sides[1:]:
-        high, low = np.maximum(high, side), np.minimum(low, side)
-    beyond = np.maximum(inner - high, low - inner).ravel()
-    first = np.argpartition(beyond, -NOTED)[-NOTED:]
-    first = first[beyond[first] > BEYOND]
+def outliers(grey: Floats, bends: Floats | None = None) -> Floats:
+    """Places (row * 1024 + column + 1) of the pixels that exceed, or fall below, all eight neighbours most; 0: no more of them.
+
+    `bends` are a picture's second differences across, if they are known: where they are small, no pixel stands out.
+    """
+    bends = Steps(grey).bend_across if bends is None else bends
+    wide = grey.shape[1]
+    row, column = np.divmod(np.flatnonzero(np.abs(bends[1:-1]) > 2 * BEYOND - 0.1), wide - 2)
+    level, at = grey.ravel(), (row + 1) * wide + column + 1
+    sides = np.stack([level[at + dy * wide + dx] for dy in (-1, 0, 1) for dx in (-1, 0, 1) if dy or dx])
+    beyond = np.maximum(level[at] - sides.max(0), sides.min(0) - level[at])
+    first = (beyond > BEYOND).nonzero()[0]
+    first = first[beyond[first].argsort()[-NOTED:]]
     places = np.zeros(NOTED, dtype=np.float32)
-    places[: len(first)] = first // inner.shape[1] * 1024 + first % inner.shape[1] + 1
+    places[: len(first)] = row[first] * 1024 + column[first] + 1
     return places
 
 

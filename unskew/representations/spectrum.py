@@ -10,6 +10,7 @@ Differs: bands instead of principal components.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ from torch import Tensor
 from unskew.data.dataset import DataSet
 from unskew.representations._contract import grey_of, images_only
 
-PIXELS, CONTENT = True, False
+PIXELS, CONTENT, PIECES = True, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
 BANDS, DIRECTIONS = 12, 6
 
@@ -35,16 +36,21 @@ def applies(data: DataSet, cfg: Config) -> str:
     return images_only(data) or ("" if min(data.shape[1:]) >= 8 else "images are smaller than 8 pixels")
 
 
-def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
-    grey = grey_of(x)
-    power = torch.fft.rfft2(grey, norm="ortho").abs().square()
-    v = torch.fft.fftfreq(grey.shape[1])[:, None].expand(power.shape[1:])
-    u = torch.fft.rfftfreq(grey.shape[2])[None, :].expand(power.shape[1:])
+@lru_cache(maxsize=16)
+def bands(height: int, width: int) -> Tensor:
+    """(18, frequencies): a row for each of twelve bands of frequency and six of direction, whose numbers sum to 1."""
+    v = torch.fft.fftfreq(height)[:, None].expand(height, width // 2 + 1)
+    u = torch.fft.rfftfreq(width)[None, :].expand(height, width // 2 + 1)
     radius = ((u.square() + v.square()).sqrt() / math.sqrt(0.5) * BANDS).long().clamp(max=BANDS - 1)
     angle = ((torch.atan2(v, u) / math.pi + 0.5) * DIRECTIONS).long().clamp(0, DIRECTIONS - 1)
-    parts = []
-    for code, size in ((radius, BANDS), (angle, DIRECTIONS)):
-        sums = torch.zeros(len(x), size).index_add_(1, code.flatten(), power.flatten(1))
-        counts = torch.zeros(size).index_add_(0, code.flatten(), torch.ones(code.numel()))
-        parts.append((sums / counts.clamp(min=1) + 1e-8).log())
-    return torch.cat(parts, 1)
+    member = torch.cat(
+        [code.flatten()[:, None] == torch.arange(size) for code, size in ((radius, BANDS), (angle, DIRECTIONS))], 1
+    )
+    return (member / member.sum(0).clamp(min=1)).T.contiguous()
+
+
+def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
+    grey = grey_of(x)
+    waves = torch.fft.rfft2(grey, norm="ortho")
+    power = torch.addcmul(waves.real.square(), waves.imag, waves.imag).flatten(1)  # a quarter of the time of abs().square()
+    return (power @ bands(*grey.shape[1:]).to(x).T + 1e-8).log()

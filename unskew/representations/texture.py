@@ -11,6 +11,7 @@ Differs: the filters are fixed, so no weights are needed.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -19,9 +20,10 @@ from torch import Tensor
 from unskew.data.dataset import DataSet
 from unskew.representations._contract import grey_of, images_only
 
-PIXELS, CONTENT = True, False
+PIXELS, CONTENT, PIECES = True, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
 SIDE = 7
+LARGE = 128  # pixels of the short side from which the filters are applied at every second pixel along each side
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ def applies(data: DataSet, cfg: Config) -> str:
     return images_only(data) or ("" if min(data.shape[1:]) >= SIDE else f"images are smaller than {SIDE} pixels")
 
 
+_OWN = [0, 2, 4, 5, 7, 9]  # across, down and Laplacian, at two scales
+
+
+@lru_cache(maxsize=1)
 def filters() -> Tensor:
     """(10, 1, 7, 7): each sums to 0 and has norm 1."""
     place = torch.arange(SIDE) - SIDE // 2
@@ -55,9 +61,20 @@ def filters() -> Tensor:
     return scaled[:, None]
 
 
+@lru_cache(maxsize=1)
+def _mix() -> Tensor:
+    """(10, 6): every filter in terms of six of them, as a derivative in any direction is made of those across and down."""
+    bank = filters().flatten(1).double()
+    solved: Tensor = torch.linalg.lstsq(bank[_OWN].T, bank.T).solution.T.float()
+    return solved
+
+
 def features(data: DataSet, index: Tensor, x: Tensor, cfg: Config) -> Tensor:
-    answer = F.conv2d(grey_of(x)[:, None], filters().to(x)).flatten(2)  # (B, 10, P)
-    gram = answer @ answer.transpose(1, 2) / answer.shape[2]
+    mix = _mix().to(x)
+    answer = F.conv2d(grey_of(x)[:, None], filters()[_OWN].to(x), stride=1 if min(x.shape[2:]) < LARGE else 2).flatten(
+        2
+    )  # (B, 6, P)
+    gram = mix @ (answer @ answer.transpose(1, 2) / answer.shape[2]) @ mix.T  # (B, 10, 10)
     rows, columns = torch.triu_indices(gram.shape[1], gram.shape[1])
     upper = gram[:, rows, columns]
     return upper.sign() * upper.abs().sqrt()

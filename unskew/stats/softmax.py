@@ -8,6 +8,7 @@ from torch import Tensor
 
 from unskew.core.rng import stream
 from unskew.core.threads import threads_for
+from unskew.stats.newton import newton, worthwhile
 
 PASS = 130_000  # logits computed at once: they stay in the cache
 WORSE = 1.05  # times the least held-out risk so far: smaller decays are not tried
@@ -45,8 +46,9 @@ def fit_with_risks(
 
     The first column of x (n, D) is 1 and not penalised. y is (n, P), or (n,) if the problems share their labels; weight is
     (n, P), of any type, each column scaled to sum to 1. Returns (decays, P, D, C) and the cross-entropies (decays, P) reached,
-    without the penalty. L-BFGS on whitened features, from the largest decay, whose solution is near 0, to the smallest, each
-    starting from the previous solution. With many rows a part of them is fitted first, and its solutions are the starts.
+    without the penalty. L-BFGS (for two classes and few rows, Newton's method) on whitened features, from the largest decay, whose
+    solution is near 0, to the smallest, each starting from the previous solution. With many rows a part of them is fitted first, and
+    its solutions are the starts.
     With `judged` (n, P), weights of held-out rows, decays below one whose held-out risk is clearly worse than that of a larger one
     are not fitted: they only follow the noise more closely, and take most of the time. They are given the last solution.
     """
@@ -74,6 +76,7 @@ def _fit(
     if tolerance is None:
         tolerance = 1e-5 if len(x) > 20_000 or x.dtype == torch.float32 else 1e-6
     zero = white.new_zeros(weight.shape[1], white.shape[1], num_classes)
+    few = worthwhile(len(white), white.shape[1], weight.shape[1], num_classes)
     solved: dict[float, tuple[Tensor, Tensor]] = {}
     for rows in (None,) if len(x) < MANY else (_some(len(x)), None):
         part = (white, labels, shares) if rows is None else (white[rows], labels[:, rows], shares[:, rows])
@@ -85,8 +88,11 @@ def _fit(
                 continue
             penalty = torch.cat([scale.new_zeros(1), decay * scale.square()])[:, None]  # (1 + K, 1)
             start = solved[decay][0] if decay in solved else w
-            problem = Problem(*part, total, penalty)
-            w, value = minimise(problem, start, 1 / num_classes + penalty, tolerance=tolerance, iterations=iterations)
+            if few:
+                w, value = newton(*part[:2], part[2] / total, penalty, start, tolerance=tolerance)
+            else:
+                problem = Problem(*part, total, penalty)
+                w, value = minimise(problem, start, 1 / num_classes + penalty, tolerance=tolerance, iterations=iterations)
             solved[decay] = w, value - 0.5 * (penalty * w.square()).sum((1, 2), dtype=torch.float64)
             if judged is not None and rows is None:
                 risk = float(Problem(white, labels, judged.T, *_judging(judged, penalty)).loss(w)[0].mean())

@@ -52,7 +52,7 @@ def to_rgb(image: Image.Image) -> Image.Image:
         clear = image.convert("RGBA")
         white = Image.new("RGBA", clear.size, (255, 255, 255, 255))
         return Image.alpha_composite(white, clear).convert("RGB")
-    return image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,24 @@ def shrunk(image: Image.Image, side: int) -> Image.Image:
     return image.reduce(factor) if factor > 1 and image.mode in _REDUCIBLE else image
 
 
+_TURNING = {"exif", "xmp", "XML:com.adobe.xmp", "Raw profile type exif", "Raw profile type APP1"}
+
+
+def without_exif(image: Image.Image) -> bool:
+    """Whether a JPEG has no EXIF data: to ask Pillow for them takes as long as to read the rest of the header."""
+    return image.format == "JPEG" and not {"exif", "xmp"} & image.info.keys()
+
+
+def may_be_turned(image: Image.Image) -> bool:
+    """Whether a header may say how the image, decoded now, is to be turned. Where none does, Pillow would only copy it."""
+    image.load()  # a PNG may say it after the pixels
+    return image.format not in ("JPEG", "PNG") or bool(_TURNING & image.info.keys())
+
+
 def upright(image: Image.Image) -> Image.Image:
     """The image turned as its EXIF data say; as it is if they are damaged."""
     try:
-        return ImageOps.exif_transpose(image)
+        return ImageOps.exif_transpose(image) if may_be_turned(image) else image
     except FAILURES:
         image.load()  # raises if the image itself is damaged
         return image
