@@ -3,6 +3,8 @@ r"""color: the colours of an image, without any shape.
 .. math::  \phi_\text{max} = \max_p x_p, \qquad \phi_\text{mean} = (\mathrm{mean}_p x_p,\ \mathrm{std}_p x_p), \qquad
            \phi_\text{histogram} = \text{share of pixels in each of } 4^3 \text{ colour boxes}
 
+From a short side of 128 pixels on, the histogram counts every second pixel along each side.
+
 Source: Li and Vasconcelos, "REPAIR", CVPR 2019 (released code: the per-channel maximum over pixels).
 Differs: `mean` and `histogram` are ours; the paper says only "color".
 """

@@ -5,7 +5,8 @@ r"""detail: sharpness and noise: blur, sharpening, grain, interpolation; a few n
 
 n is the response to the mask (1, -2, 1) x (1, -2, 1), which is nearly blind to edges; rho its correlation with its neighbours, which
 interpolation raises; kappa the ratios of the scales and of second to first differences, which blur lowers and sharpening raises. A
-mean is the median over 6 x 6 tiles of the mean of each, so that marks in a few of them do not count.
+mean is the median over 6 x 6 tiles of the mean of each, so that marks in a few of them do not count. Medians of n take every second
+pixel along each side, every third from a short side of 128 pixels on.
 
 Source: Immerkaer, "Fast noise variance estimation", Computer Vision and Image Understanding 1996.
 Differs: medians instead of means; the noise of each third of brightness, as shot noise grows with the light.

@@ -2,7 +2,8 @@ r"""texture: which small patterns occur together, anywhere in the image; needs n
 
 .. math::  G_{kl} = \frac{1}{HW} \sum_p (f_k * x)_p \, (f_l * x)_p, \qquad \phi = \mathrm{sign}(G) \sqrt{|G|}
 
-f are ten fixed filters on the standardised grey image: derivatives in four directions at two scales, and two Laplacians. For the
+f are ten fixed filters on the standardised grey image: derivatives in four directions at two scales, and two Laplacians. In
+pictures whose short side has 128 pixels or more, p is every second pixel along each side. For the
 Gram matrix of a network's layer, use the representation `layer` with `gram=true`.
 
 Source: Gatys, Ecker, Bethge, "Texture synthesis using convolutional neural networks", NeurIPS 2015 (Gram matrices).

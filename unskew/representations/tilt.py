@@ -3,7 +3,7 @@ r"""tilt: a small rotation: upright and level edges lean to one side.
 .. math::  \phi_k = \frac{\sum_p |\nabla x_p|\, e^{4 i k \theta_p}}{\sum_p |\nabla x_p|}, \qquad k = 1, 2, 3, 4
 
 theta is the direction of the gradient; the factor 4 makes level and upright the same. The imaginary parts change sign with the
-direction of the tilt.
+direction of the tilt. From a short side of 128 pixels on, p is every second pixel along each side.
 
 Source: circular harmonics of the histogram of gradients.
 Differs: nothing.
