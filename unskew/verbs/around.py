@@ -32,11 +32,10 @@ def leaks_of(data: DataSet, index: Tensor, features: Rows | None, seed: int) -> 
 
 
 def apart_of(data: DataSet, found: Mapping[str, Any] | None) -> str:
-    """The setting that keeps what leaks on one side of the splits; empty if nothing leaks, or the splits are the user's own."""
+    """The setting that keeps neighbouring files on one side of the splits; empty if their order tells nothing, or the splits are given."""
     if not data.carved or (data.reading is not None and data.reading.order):
         return ""
-    commands = [one["command"] for one in (found or {}).get("findings", [])]
-    return next((command for command in commands if command.startswith("data.")), "")
+    return next((str(one["command"]) for one in (found or {}).get("findings", []) if one["kind"] == "order"), "")
 
 
 def position_of(data: DataSet, index: Tensor, seed: int, workers: int) -> dict[str, Any] | None:
