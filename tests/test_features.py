@@ -7,6 +7,7 @@ import torch
 
 from tests.support.pictures import features, pictures
 from unskew import features as _base
+from unskew.core.fetch import cache
 from unskew.data.dataset import Memory
 from unskew.data.native import picture_of
 from unskew.features import compute, compute_many, spec
@@ -42,6 +43,20 @@ def test_an_interrupted_computation_keeps_its_chunks(monkeypatch):
     found = compute(data, [spec("color")], torch.arange(50))[1]["color"]
     assert len(calls) == 4 + 2  # three chunks were kept; the fourth and fifth were computed now
     torch.testing.assert_close(found, data.inputs.x.float().flatten(2).amax(2) / 255)
+
+
+def test_chunks_that_lack_different_features_get_what_they_lack(monkeypatch):
+    monkeypatch.setattr(_base, "CHUNK", 4)
+    g = torch.Generator().manual_seed(0)
+    data = pictures(torch.randint(0, 256, (12, 3, 64, 64), dtype=torch.uint8, generator=g))
+    specs, rows = [spec(name) for name in ("detail", "tone", "texture")], torch.arange(12)
+    whole = compute(data, specs, rows)[1]
+    for one, number in zip(specs, (0, 1, 1), strict=True):
+        (place,) = (cache() / "features" / data.fingerprint / one.key).glob(f"{number:05d}-*.safetensors")
+        place.unlink()
+    again = compute(data, specs, rows)[1]
+    for name, block in whole.items():
+        assert torch.equal(again[name], block), name
 
 
 def test_a_users_own_representation_by_dotted_name():

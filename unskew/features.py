@@ -326,8 +326,9 @@ def _chunk(data: DataSet, specs: list[Spec], rows: Tensor, batches: Iterable[Par
     for index, x, found in batches if batches is not None else [(rows, None, {})]:
         ids.append(index)
         if len(index):
-            for name, block in (found | _computed([one for one in specs if one.kind.look is None], data, index, x)).items():
-                parts[name].append(block)
+            computed = _computed([one for one in specs if one.kind.look is None], data, index, x)
+            for name, collected in parts.items():  # other chunks may lack more, so more may have been seen
+                collected.append(found[name] if name in found else computed[name])
     return torch.cat(ids), {name: torch.cat(p) if p else torch.zeros(0, 1) for name, p in parts.items()}
 
 
