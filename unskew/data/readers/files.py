@@ -52,7 +52,10 @@ def to_rgb(image: Image.Image) -> Image.Image:
         clear = image.convert("RGBA")
         white = Image.new("RGBA", clear.size, (255, 255, 255, 255))
         return Image.alpha_composite(white, clear).convert("RGB")
-    return image if image.mode == "RGB" else image.convert("RGB")
+    if image.mode != "RGB":
+        return image.convert("RGB")
+    image.load()  # its file may be closed before the pixels are used
+    return image
 
 
 @dataclass(frozen=True)
