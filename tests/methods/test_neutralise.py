@@ -12,7 +12,8 @@ from tests.support.methods import batch_of, descend, images, make, sgd_step
 from unskew.core.errors import UserError
 from unskew.data import load
 from unskew.methods._contract import method_class
-from unskew.methods.neutralise import NeutraliseConfig, low_pass, masked, patches, remixed, taken
+from unskew.methods.neutralise import NeutraliseConfig, patches, taken
+from unskew.stats.removal import low_pass, masked, remixed
 from unskew.training.make import check_data, make_method
 
 

@@ -1,12 +1,14 @@
 """The opinion and the trial: on digits whose colour is planted, on their unbiased twin, and on vectors."""
 
+import dataclasses
+
 import pytest
 import torch
 
 import unskew as package
 from unskew.measure.explained_errors import Explained
-from unskew.parts.opinion import Explanation, _chosen, nuisances, opinion_of, reference_logits
-from unskew.parts.trial import trial
+from unskew.parts.opinion import Explanation, Opinion, _chosen, nuisances, opinion_of, reference_logits
+from unskew.parts.trial import removable, trial
 from unskew.training.reference import advice, quick_trial, trial_features
 
 PLANTED = "colored-mnist:base=digits,digits=3,5,8,ratio=0.95"
@@ -45,7 +47,32 @@ def test_a_trial_supports_a_remedy_where_there_is_a_shortcut(tried):
     assert found.conflicting[1] > found.conflicting[0]
     # What is given up stands beside what is gained.
     assert set(found.json()) >= {"class_balanced", "independent", "conflicting", "reason", "explained_errors"}
+    # Small pictures can be shown without colours; that gains more than weights on the few rows that lack the colour of their class.
+    assert found.removed == "color"
+    assert all(name.startswith("color") for name in found.named)
+    assert found.reason.endswith("% without colours")
+    assert (advice(data, found).method, dict(advice(data, found).settings)) == ("neutralise", {"what": "color"})
+
+
+def test_weights_are_advised_where_nothing_can_be_taken_out(tried):
+    data, taken_out = tried
+    rows, x = trial_features(data, data.rows("train"), 0)
+    found = trial(data, rows, x)
+    assert found.supports
+    assert found.removed == ""
+    assert found.gain < taken_out.gain
     assert advice(data, found).method == "independence"
+
+
+def test_what_tells_little_of_the_class_is_left_in():
+    errors = Explained(0.8, 0.7, 0.9, 50)
+    named = ("color:kind=mean", "color:kind=max", "crop:where=border", "tone")
+    explanations = tuple(Explanation(n, n, errors, a) for n, a in zip(named, (0.9, 0.4, 0.56, 0.99), strict=True))
+    empty = torch.empty(0)
+    said = Opinion(empty, empty, empty, empty, named, explanations)
+    assert removable(said, 10) == {"color": ("color:kind=mean",), "border": ("crop:where=border",)}  # nothing removes tone
+    assert removable(said, 2) == {"color": ("color:kind=mean",)}  # 56 % is hardly above the chance of one in two
+    assert removable(dataclasses.replace(said, source=("color:kind=max",)), 10) == {}
 
 
 def test_a_trial_supports_nothing_on_the_unbiased_twin():

@@ -46,6 +46,11 @@ def test_a_certain_gain_that_pays_is_advised():
     assert decision(SHORTCUT, 0.83) == (True, "accuracy where the mean colour tells nothing: 72 % plain, 85 % balanced")
 
 
+def test_the_reason_says_what_was_taken_out():
+    without = dataclasses.replace(SHORTCUT, removed="color")
+    assert decision(without, 0.83) == (True, "accuracy where the mean colour tells nothing: 72 % plain, 85 % without colours")
+
+
 def test_what_costs_more_than_it_gains_is_not_advised():
     supports, reason = decision(SIGNAL, 0.82)
     assert not supports

@@ -33,6 +33,14 @@ def test_a_repair_names_the_training_only_if_no_trial_speaks_against_it(tmp_path
     assert supported.table.column("weight").tolist() == against.table.column("weight").tolist()
 
 
+def test_a_remedy_that_takes_something_out_is_named_instead_of_weights(tmp_path):
+    note_trial(package.load(SOURCE), dataclasses.replace(SHORTCUT, supports=True, reason="it helps", removed="color"))
+    told = repaired(tmp_path / "w.parquet", phi="color:kind=max", epochs=2)
+    assert told.next == ""
+    assert "supports another remedy than weights: it helps." in told.advice
+    assert "--method neutralise what=color" in told.advice
+
+
 def test_who_names_a_column_has_decided(tmp_path):
     note_trial(package.load(SOURCE), SIGNAL)
     balanced = repaired(tmp_path / "w.parquet", "balance")

@@ -3,9 +3,10 @@ r"""advised: what an audit recommends: a trial first, then the method that it su
 .. math::
     f = \begin{cases} f_\text{robust} & \text{if the trial supports it} \\ f_\text{erm} & \text{else} \end{cases}
 
-The trial is that of `unskew audit` (linear layers on features, held out): balancing against the suspected shortcut must help where
-the shortcut tells nothing, and some simple representation must explain which rows a simple model gets wrong. Photographs and
-vectors then get `last_layer weights=opinion`, small images and clips `independence`; plain training is `last_layer weights=plain`
+The trial is that of `unskew audit` (linear layers on features, held out): balancing against the suspected shortcut, or taking it out
+of small images and clips, must help where the shortcut tells nothing, and some simple representation must explain which rows a
+simple model gets wrong. Photographs and vectors then get `last_layer weights=opinion`, small images and clips `independence` or
+`neutralise`, whichever gained more in the trial; plain training is `last_layer weights=plain`
 for the former, `erm` for the latter. No bias labels are used. What was decided, and
 why, is printed and kept in OUT-trial.json.
 

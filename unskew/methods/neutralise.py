@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unskew.core import engine
@@ -41,20 +40,13 @@ from unskew.losses import task_loss
 from unskew.methods._contract import Method
 from unskew.parts.nuisance import leading_nuisance
 from unskew.records import Batch, Facts
+from unskew.stats.removal import REMOVES, SQUARES, low_pass, masked, remixed, without
 
-REMOVES: dict[str, Literal["color", "border", "low_pass", "still"]] = {
-    "color": "color",
-    "crop": "border",
-    "texture": "low_pass",
-    "spectrum": "low_pass",
-    "frame": "still",
-}
 NEEDS = {  # what: (least and most dimensions of a row, in words)
     "color": (3, 4, "images or clips"), "border": (3, 4, "images or clips"), "center": (3, 4, "images or clips"),
     "low_pass": (3, 4, "images or clips"), "patches": (3, 3, "images"), "frames": (4, 4, "clips"), "still": (4, 4, "clips"),
     "columns": (1, 1, "vectors"),
 }  # fmt: skip
-SQUARES = (2, 3, 4)  # pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,25 +124,22 @@ class Neutralise(Method):
         what = self.cfg.what
         if what == "auto" or (what in ("patches", "frames") and not training):
             return x
+        if what == "still":
+            return without(x, what)
+        if not training and what != "columns":
+            return self._denormalised(without(self._denormalised(x, 1), what, self.cfg.share), -1)
         rows, mine = engine.shard_of_batch(len(x)) if training else (len(x), slice(None))
         if what == "columns":
             return self._shuffled(x, training, rows, mine)
-        if what == "still":
-            return x - x.mean(1, keepdim=True)
         if what == "frames":
             return taken(x, torch.rand(rows, x.shape[1], device=x.device)[mine].argsort(1))
         if what == "patches":
             return patches(x, torch.rand(rows, self.cfg.grid**2, device=x.device)[mine].argsort(1), self.cfg.grid)
         if what == "low_pass":
-            square = SQUARES[int(torch.randint(len(SQUARES), ()))] if training else SQUARES[1]
-            return low_pass(x, square)
+            return low_pass(x, SQUARES[int(torch.randint(len(SQUARES), ()))])
         x = self._denormalised(x, 1)
-        channels = x.shape[-3]
-        if what == "color":
-            draws = torch.rand(rows, channels, device=x.device)[mine].to(x) if training else None
-            return self._denormalised(remixed(x, draws), -1)
-        fill = torch.rand(rows, channels, device=x.device)[mine].to(x) if training else x.new_full((rows, channels), 0.5)
-        return self._denormalised(masked(x, fill, what, self.cfg.share), -1)
+        draws = torch.rand(rows, x.shape[-3], device=x.device)[mine].to(x)
+        return self._denormalised(remixed(x, draws) if what == "color" else masked(x, draws, what, self.cfg.share), -1)
 
     def _denormalised(self, x: Tensor, way: int) -> Tensor:
         """Inputs in [0, 1] (way 1), or normalised again (way -1)."""
@@ -170,57 +159,6 @@ class Neutralise(Method):
         elif int(self.count):
             x[:, places] = (self.seen / self.count).to(x)
         return x
-
-
-def remixed(x: Tensor, draws: Tensor | None) -> Tensor:
-    r"""Images or clips (B, ..., C, H, W) in [0, 1] as one grey picture in all channels, stretched to [0, 1].
-
-    .. math::  g = \sum_c a_c x_c, \qquad a_c = \frac{\log u_c}{\sum_k \log u_k}, \qquad x'_c = \frac{g - \min g}{\max g - \min g}
-
-    a is uniform over the simplex if the draws u are uniform; without draws, equal. A picture of one colour becomes 0.
-
-    >>> red = torch.tensor([[0.0, 0.4]]).view(1, 1, 1, 2) * torch.tensor([1.0, 0.5, 0.0]).view(1, 3, 1, 1)
-    >>> remixed(red, None).flatten().tolist()
-    [0.0, 1.0, 0.0, 1.0, 0.0, 1.0]
-    """
-    if draws is None:
-        share = x.new_full((len(x), x.shape[-3]), 1 / x.shape[-3])
-    else:
-        logs = draws.clamp(min=1e-6).log()
-        share = logs / logs.sum(1, keepdim=True).clamp(max=-1e-6)
-    share = share.view(len(x), *[1] * (x.ndim - 4), -1, 1, 1)
-    grey = (share * x).sum(-3, keepdim=True)
-    flat = grey.flatten(1)
-    shape = (-1, *[1] * (x.ndim - 1))
-    low, high = flat.amin(1).view(shape), flat.amax(1).view(shape)
-    return ((grey - low) / (high - low).clamp(min=1e-6)).expand_as(x)
-
-
-def masked(x: Tensor, fill: Tensor, where: str, share: float = 0.125) -> Tensor:
-    """Images or clips with their border, or their inner half, filled with one colour (B, C) per row.
-
-    >>> masked(torch.zeros(1, 1, 4, 4), torch.ones(1, 1), "border", 0.25).sum().item()
-    12.0
-    """
-    height, width = x.shape[-2:]
-    inside = torch.zeros(height, width, dtype=torch.bool, device=x.device)
-    cut = share if where == "border" else 0.25
-    down, across = max(1, round(cut * height)), max(1, round(cut * width))
-    inside[down : height - down, across : width - across] = True
-    colour = fill.view(len(x), *[1] * (x.ndim - 4), -1, 1, 1)
-    return torch.where(inside if where == "border" else ~inside, x, colour)
-
-
-def low_pass(x: Tensor, square: int) -> Tensor:
-    """Images or clips averaged over squares of this many pixels, and enlarged again.
-
-    >>> low_pass(torch.tensor([[0.0, 1.0], [1.0, 0.0]]).view(1, 1, 2, 2), 2).flatten().tolist()
-    [0.5, 0.5, 0.5, 0.5]
-    """
-    flat = x.flatten(0, 1) if x.ndim == 5 else x
-    side = max(1, x.shape[-2] // square), max(1, x.shape[-1] // square)
-    small = F.adaptive_avg_pool2d(flat, side)
-    return F.interpolate(small, size=x.shape[-2:], mode="bilinear", align_corners=False).view_as(x)
 
 
 def taken(x: Tensor, order: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from unskew.pages.first import BAD, DOUBT, GOOD, INFO, First, Number, Side, Todo
 from unskew.pages.html import page
 from unskew.pages.samples import Sample, enlarged, gallery_samples, shown_rows, slice_samples
 from unskew.pages.verdict import percent
+from unskew.parts.trial import TAKEN_OUT
 from unskew.records import Audit
 
 MOST_CLASSES = 40  # columns of the heat map
@@ -32,6 +33,7 @@ def render_audit(audit: Audit, data: DataSet | None = None) -> str:
         "audit.html", kind="audit", name=about["name"], about=f"{audit.rows} rows · {len(about['classes'])} {kinds}",
         first=first_of(content, samples, drawn), audit=content, samples=samples, chart=drawn, top=found[:12],
         classes=list(found[0]["per_class"])[:MOST_CLASSES] if found else [],
+        remedy=_remedy(content["trial"] or {}),
         duplicates=audit.duplicates.sentence if audit.duplicates else "", **slice_samples(content["slices"], pictures),
         footer=f"unskew {VERSION} · every figure here is in audit.json, every sample's score in scores.parquet",
     )  # fmt: skip
@@ -100,12 +102,18 @@ def _numbers(audit: dict[str, Any]) -> list[Number]:
         value = " → ".join(f"{100 * share:.0f}" for share in tried)
         label = "right without the shortcut's help, in a trial"
         lost = " → ".join(f"{100 * trial['class_balanced'][when]:.0f}" for when in ("before", "after"))
-        note = "plain training → balanced against it" if trial["supports"] else f"not advised: {lost} % on the rows as they are"
+        note = f"plain training → {_remedy(trial)}" if trial["supports"] else f"not advised: {lost} % on the rows as they are"
         numbers.append(Number(value=f"{value} %", label=label, note=note))
     told = sum(f["verdict"] in TONES for f in found)
     if found:
         numbers.append(Number(value=f"{told} of {len(found)}", label="probes tell the class and perhaps should not"))
     return numbers[:3]
+
+
+def _remedy(trial: dict[str, Any]) -> str:
+    """What was done to the rows of a trial, in a word or two."""
+    removed = trial.get("removed")  # older audits have none
+    return f"without {TAKEN_OUT[removed]}" if removed in TAKEN_OUT else "balanced against it"
 
 
 def _todo(audit: dict[str, Any], good: bool) -> list[Todo]:

@@ -1,9 +1,9 @@
 """Is there a shortcut that a simple model lives on? What an audit found, as a yes or no with the reason.
 
 Yes, if a finding is a shortcut and a simple model follows it: where it points to another class, that model is right less often than
-by chance (parts.findings). Or if the audit's trial supports balancing: something simple explains which rows that model gets wrong, and
-balancing against it helps, both for certain (parts.trial). What can be read but is not followed, and what only the user can judge,
-does not count.
+by chance (parts.findings). Or if the audit's trial supports a remedy: something simple explains which rows that model gets wrong, and
+balancing against it, or taking it out, helps, both for certain (parts.trial). What can be read but is not followed, and what only the
+user can judge, does not count.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def gate(found: Audit) -> Gate:
     if lived_on:
         return Gate(True, f"a simple model lives on {_listed(lived_on)}", tuple(f.name for f in lived_on))
     if supported:
-        return Gate(True, f"a trial on features supports balancing: {tried['reason']}", tuple(supported))
+        return Gate(True, f"a trial on features supports a remedy: {tried['reason']}", tuple(supported))
     if found.trial is None:
         return Gate(
             False, "nothing can be tried on this data: it needs inputs, one class per row and ten rows of every class", ()

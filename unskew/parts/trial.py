@@ -10,12 +10,17 @@ one that was fitted with w. Balancing is advised if some nuisance explains the p
 measure explained_errors stays above 0.6), the gain G is certain (1.645 standard errors) and at least the cost K, in loss or in accuracy,
 and accuracy rises where the shortcut tells nothing and on the rows that lack it.
 
+Where the rows that lack the shortcut are too few to learn from, no weighting helps. So a second remedy is tried, if the caller can
+compute it: a plain layer on pictures without what tells most of the class (stats.removal). It has to pass the same test, and the one
+that gains more is advised. Fewer inputs often help where nothing is wrong, so what tells less than half of the class is left in.
+
 A nuisance that is part of what defines the class explains errors too. But there the rows that contradict it are simply hard, so
 balancing gains little, and costs more on the rows as they are. Losses are compared rather than accuracies because a few dozen rows
 that lack the shortcut decide: their losses tell what their right answers cannot.
 """
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,19 +29,22 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unskew.data.dataset import DataSet
-from unskew.parts.opinion import EXPLAINS, balanced_accuracy, opinion_of, reference_logits
+from unskew.parts.opinion import EXPLAINS, Opinion, balanced_accuracy, opinion_of, reference_logits
 from unskew.stats.independence import effective_rows
 from unskew.stats.readers import class_balanced, held_out_logits
+from unskew.stats.removal import REMOVES
 
 CERTAIN = 1.645  # standard errors that the gain must exceed: one-sided 95 %
 DECAYS = (0.1, 1.0, 10.0)  # of the two layers
 LEAST_CONFLICTING = 10  # rows whose class and opinion differ, below which nothing can be tried
 MOST = 5000  # rows of a trial
+MOSTLY = 0.5  # of the way from chance to every row right: what reads less of the class is not taken out
+TAKEN_OUT = {"color": "colours", "border": "the border", "low_pass": "fine detail", "still": "what does not move"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What was tried and what came of it; accuracies are fractions of one, before and after balancing."""
+    """What was tried and what came of it; accuracies are fractions of one, before and after."""
 
     supports: bool
     reason: str  # in a sentence
@@ -51,16 +59,17 @@ class Trial:
     gain: float  # fall of the loss where the shortcut tells nothing, in nats
     error: float  # standard error of `gain`
     cost: float  # rise of the class-balanced loss on the rows as they are
+    removed: str = ""  # what was taken out of the pictures, one of TAKEN_OUT; empty: the rows were balanced
     judged: tuple[Tensor, Tensor] | None = None  # ids of the rows, and whether the simple model is right about them, held out
 
     def helps(self, certain: float) -> bool:
-        """Whether balancing gains more than chance would, by so many standard errors, and at least what it costs."""
+        """Whether the remedy gains more than chance would, by so many standard errors, and at least what it costs."""
         rises = all(after > before for before, after in (self.independent, self.conflicting))
         return rises and self.gain > certain * self.error and self.pays
 
     @property
     def pays(self) -> bool:
-        """Whether balancing gains at least what it costs on the rows as they are, in loss or in accuracy."""
+        """Whether the remedy gains at least what it costs on the rows as they are, in loss or in accuracy."""
         lost = self.class_balanced[0] - self.class_balanced[1]
         return self.gain >= self.cost or self.independent[1] - self.independent[0] >= lost
 
@@ -73,41 +82,75 @@ class Trial:
             "conflicting_rows": self.conflicting_rows,
             "explained_errors": {name: value for name, _, value in self.nuisances},
             "named": list(self.named),
+            "removed": self.removed,
             "effective_rows": self.effective,
             "loss": {"gain": self.gain, "error": self.error, "cost": self.cost},
             **{name: {"before": getattr(self, name)[0], "after": getattr(self, name)[1]} for name in pairs},
         }
 
 
-def trial(data: DataSet, rows: Tensor, features: Tensor, *, seed: int = 0, workers: int = 0) -> Trial:
-    """Try balancing on these rows, one class each, with standardised features of a simple model."""
+def trial(
+    data: DataSet,
+    rows: Tensor,
+    features: Tensor,
+    *,
+    without: Callable[[str], Tensor] | None = None,
+    seed: int = 0,
+    workers: int = 0,
+) -> Trial:
+    """Try remedies on these rows, one class each, with standardised features of a simple model.
+
+    `without` gives such features of the same rows when something is taken out of the pictures (stats.removal).
+    """
     y, classes = data.y[rows], len(data.classes)
     reference = reference_logits(features, y, classes, seed=seed)
     opinion = opinion_of(data, rows, y, classes, reference, features=features, seed=seed, workers=workers)
-    x = torch.cat([features.new_ones(len(features), 1), features], 1)
     w, alike = opinion.weight, class_balanced(y)
-    plain = _best(held_out_logits(x, y, classes, DECAYS, weight=alike, seed=seed), y, alike)
-    balanced = _best(held_out_logits(x, y, classes, DECAYS, weight=w, seed=seed), y, w)
+
+    def layer(x: Tensor, weight: Tensor) -> Tensor:
+        x = torch.cat([x.new_ones(len(x), 1), x], 1)
+        return _best(held_out_logits(x, y, classes, DECAYS, weight=weight, seed=seed), y, weight)
+
+    plain = layer(features, alike)
     away = (opinion.code != y).double()
-    gain, error = loss_fall(plain, balanced, y, w)
-    tried = Trial(
-        supports=False,
-        reason="",
-        rows=len(y),
-        conflicting_rows=int(away.sum()),
-        nuisances=tuple((e.name, e.phrase, e.errors.value) for e in opinion.explanations),
-        named=opinion.source,
-        independent=(_accuracy(plain, y, w), _accuracy(balanced, y, w)),
-        conflicting=(_accuracy(plain, y, away), _accuracy(balanced, y, away)),
-        class_balanced=(balanced_accuracy(plain, y), balanced_accuracy(balanced, y)),
-        effective=effective_rows(w),
-        gain=gain,
-        error=error,
-        cost=-loss_fall(plain, balanced, y, alike)[0],
-        judged=(rows, reference.argmax(1) == y),
-    )
-    supports, reason = decision(tried, opinion.explained)
-    return dataclasses.replace(tried, supports=supports, reason=reason)
+
+    def judged(after: Tensor, named: tuple[str, ...], removed: str) -> Trial:
+        gain, error = loss_fall(plain, after, y, w)
+        tried = Trial(
+            supports=False,
+            reason="",
+            rows=len(y),
+            conflicting_rows=int(away.sum()),
+            nuisances=tuple((e.name, e.phrase, e.errors.value) for e in opinion.explanations),
+            named=named,
+            independent=(_accuracy(plain, y, w), _accuracy(after, y, w)),
+            conflicting=(_accuracy(plain, y, away), _accuracy(after, y, away)),
+            class_balanced=(balanced_accuracy(plain, y), balanced_accuracy(after, y)),
+            effective=effective_rows(w),
+            gain=gain,
+            error=error,
+            cost=-loss_fall(plain, after, y, alike)[0],
+            removed=removed,
+            judged=(rows, reference.argmax(1) == y),
+        )
+        supports, reason = decision(tried, opinion.explained)
+        return dataclasses.replace(tried, supports=supports, reason=reason)
+
+    balanced = judged(layer(features, w), opinion.source, "")
+    taken = removable(opinion, classes) if without is not None else {}
+    others = [judged(layer(without(what), alike), named, what) for what, named in taken.items()] if without is not None else []
+    return max((one for one in (balanced, *others) if one.supports), key=lambda one: one.gain, default=balanced)
+
+
+def removable(opinion: Opinion, classes: int) -> dict[str, tuple[str, ...]]:
+    """What can be taken out of the pictures, with the representations that go with it, where these tell most of the class."""
+    found: dict[str, tuple[str, ...]] = {}
+    for one in opinion.explanations:
+        kind = one.name.partition(":")[0]
+        telling = (one.accuracy - 1 / classes) / (1 - 1 / classes)
+        if one.name in opinion.source and kind in REMOVES and telling >= MOSTLY:
+            found[REMOVES[kind]] = (*found.get(REMOVES[kind], ()), one.name)
+    return found
 
 
 def decision(tried: Trial, explained: float) -> tuple[bool, str]:
@@ -128,7 +171,8 @@ def decision(tried: Trial, explained: float) -> tuple[bool, str]:
         )
     before, after = (100 * value for value in tried.independent)
     tell = "tells" if len(phrases) == 1 else "tell"
-    words = f"accuracy where {names} {tell} nothing: {before:.0f} % plain, {after:.0f} % balanced"
+    how = f"without {TAKEN_OUT[tried.removed]}" if tried.removed else "balanced"
+    words = f"accuracy where {names} {tell} nothing: {before:.0f} % plain, {after:.0f} % {how}"
     if tried.helps(CERTAIN):
         return True, words
     if tried.gain > CERTAIN * tried.error and not tried.pays:

@@ -11,14 +11,15 @@ from unskew.parts.trial import Trial
 
 def note_trial(data: DataSet, tried: Trial) -> None:
     """Keep the answer of a trial on this data set."""
-    write_json(_path(data), {"supports": tried.supports, "reason": tried.reason})
+    write_json(_path(data), {"supports": tried.supports, "reason": tried.reason, "removed": tried.removed})
 
 
-def trial_on(data: DataSet) -> tuple[bool, str] | None:
-    """(whether a trial supported a remedy, its reason); None if none was made, or the cache was cleared."""
+def trial_on(data: DataSet) -> tuple[bool, str, str] | None:
+    """(whether a trial supported a remedy, its reason, what that takes out of the pictures); None if none was made, or the cache was
+    cleared. Nothing is taken out where rows are balanced."""
     try:
         there = json.loads(_path(data).read_text(encoding="utf-8"))
-        return bool(there["supports"]), str(there["reason"])
+        return bool(there["supports"]), str(there["reason"]), str(there.get("removed", ""))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -13,7 +13,7 @@ from unskew.core.errors import UserError
 from unskew.core.settings import Settings
 from unskew.data.dataset import DataSet
 from unskew.methods import _contract as methods
-from unskew.methods.neutralise import REMOVES
+from unskew.stats.removal import REMOVES
 from unskew.training.defaults import choose
 from unskew.training.settings import run_config
 from unskew.training.simple import linear_default

@@ -19,7 +19,7 @@ from unskew.stats.readers import FOLDS, spread_folds
 from unskew.training.finished import trained_method
 from unskew.training.predict import predict
 from unskew.training.run import train_once
-from unskew.training.simple import linear_default, linear_features, trial_features
+from unskew.training.simple import linear_default, linear_features, pixel_features, trial_features
 
 
 def reference(
@@ -77,7 +77,13 @@ def quick_trial(data: DataSet, rows: Tensor, seed: int, workers: int) -> Trial |
         return None  # a class of a few rows leaves nothing to hold out
     some = rows[torch.randperm(len(rows), generator=stream(seed, "trial"))[:MOST]].sort().values
     index, features = trial_features(data, some, workers)
-    return trial(data, index, features, seed=seed, workers=workers)
+
+    def without(what: str) -> Tensor:
+        return pixel_features(data, index, workers, what)[1]
+
+    # Where a whole network is trained, it can be trained on changed pictures; the features of a frozen one are those of plain ones.
+    change = without if len(data.shape) in (3, 4) and not linear_default(data) else None
+    return trial(data, index, features, without=change, seed=seed, workers=workers)
 
 
 def advice(data: DataSet, tried: Trial | None) -> Advice:
@@ -89,4 +95,6 @@ def advice(data: DataSet, tried: Trial | None) -> Advice:
     if not tried.supports:
         return Advice(*plain, tried.reason, tried.json())
     robust = ("last_layer", {"weights": "opinion"}) if linear else ("independence", {})
+    if tried.removed:
+        robust = ("neutralise", {"what": tried.removed})
     return Advice(*robust, tried.reason, tried.json())

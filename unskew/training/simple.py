@@ -8,6 +8,7 @@ from unskew.data.dataset import DataSet
 from unskew.data.loader import rows_in_order
 from unskew.methods._contract import method_class
 from unskew.models._contract import maker
+from unskew.stats.removal import without
 from unskew.training.defaults import choose, weights_at_hand
 from unskew.training.frozen import is_frozen, with_features
 
@@ -36,10 +37,11 @@ def trial_features(data: DataSet, rows: Tensor, workers: int) -> tuple[Tensor, T
     return linear_features(data, rows, workers) or pixel_features(data, rows, workers)
 
 
-def pixel_features(data: DataSet, rows: Tensor, workers: int) -> tuple[Tensor, Tensor]:
-    """(ids, standardised features): the pixels of images and clips, shrunk to a few."""
+def pixel_features(data: DataSet, rows: Tensor, workers: int, removed: str = "") -> tuple[Tensor, Tensor]:
+    """(ids, standardised features): the pixels of images and clips, shrunk to a few; with something taken out (stats.removal)."""
     index, parts = [], []
-    for ids, x in rows_in_order(data, rows, 512, workers=workers):
+    alter = (lambda x, ids: without(x, removed)) if removed else None
+    for ids, x in rows_in_order(data, rows, 512, workers=workers, alter=alter):
         index.append(ids)
         flat = x.flatten(0, 1) if x.ndim == 5 else x
         side = min(16 if x.ndim == 4 else 8, *x.shape[-2:])

@@ -353,7 +353,10 @@ def _advice(data: DataSet, chosen: Repair) -> tuple[bool, str]:
             False,
             f"Not tried on held-out rows: unskew audit {as_words(data)} tries whether balancing helps here, and what it costs.",
         )
-    supports, reason = tried
+    supports, reason, removed = tried
+    if supports and removed:
+        instead = f"unskew train {as_words(data)} --method neutralise what={removed} --out robust"
+        return True, f"A trial on held-out rows supports another remedy than weights: {reason}. Train with: {instead}"
     return not supports, f"A trial on held-out rows {'supports' if supports else 'does not support'} balancing here: {reason}."
 
 
