@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from unskew.core import matrix
-from unskew.core.matrix import Matrix, Spill, beside, only, slices, spilled, writing
+from unskew.core.matrix import Column, Matrix, Spill, beside, only, slices, spilled, writing
 
 X = torch.arange(60.0).view(20, 3)
 
@@ -47,7 +47,7 @@ SCATTERED = """
 import resource, sys
 from pathlib import Path
 import torch
-from unskew.core.matrix import Matrix
+from unskew.core.matrix import Column, Matrix
 large, rows = Path(sys.argv[1]), 2_000_000
 with open(large, "wb") as file:
     file.truncate(256 * rows)
@@ -102,3 +102,21 @@ def test_temporary_files_go_with_the_last_matrix(tmp_path):
 def test_slices_cover_every_row_once():
     assert [k for part in slices(10, 4) for k in range(10)[part]] == list(range(10))
     assert list(slices(0)) == []
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
+def test_a_column_is_its_parts_one_after_another(shape):
+    g = torch.Generator().manual_seed(0)
+    parts = [torch.rand(rows, *shape, generator=g, dtype=torch.float64) for rows in (0, 1, 4, 0, 7, 300, 2)]
+    column = Column()
+    for part in parts:
+        column.add(part)
+    assert len(column) == 314
+    torch.testing.assert_close(column.whole(), torch.cat(parts), rtol=0, atol=0)
+    assert column.whole().dtype == torch.float64
+
+
+def test_a_column_without_rows_keeps_its_width_and_kind():
+    column = Column()
+    column.add(torch.zeros(0, 5, dtype=torch.long))
+    assert (column.whole().shape, column.whole().dtype) == ((0, 5), torch.long)

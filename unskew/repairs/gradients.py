@@ -50,6 +50,7 @@ from torch import Tensor, nn
 from unskew.core import config, progress
 from unskew.core.errors import UserError
 from unskew.core.executor import map_rows, on_cluster
+from unskew.core.matrix import Column
 from unskew.core.rng import seed_of
 from unskew.data.augment import preset
 from unskew.data.dataset import DataSet
@@ -276,16 +277,14 @@ def _probabilities(passes: Passes, y: Tensor, cfg: Config) -> tuple[Tensor, Tens
         return _simple(passes, y, cfg)
     direction = cfg.variant == "scores" and cfg.lambda_ > 0
     classes = 0 if not direction else int(y.max()) + 1 if cfg.dominant == "class" else 1
-    ids: list[Tensor] = []
-    norms: list[Tensor] = []
-    total: Tensor | None = None
+    ids, norms, total = Column(), Column(), None
     for part, length, added in passes.gradients(_Norms(y, classes, cfg.floor)):
-        ids.append(part)
-        norms.append(length)
+        ids.add(part)
+        norms.add(length)
         total = added if total is None else total + added
-    if not ids:
+    if not len(ids):
         raise UserError("gradients: no rows to score")
-    index, norm = torch.cat(ids), torch.cat(norms)
+    index, norm = ids.whole(), norms.whole()
     label = y[index]
     if cfg.variant == "norm":
         return index, norm / norm.max(), {"mean_norm": float(norm.mean())}
@@ -300,8 +299,10 @@ def _probabilities(passes: Passes, y: Tensor, cfg: Config) -> tuple[Tensor, Tens
     for added in passes.gradients(second):
         resultant += added
     mean, kappa, length = von_mises_fisher(resultant, group.bincount(minlength=size))
-    exponent = torch.cat(list(passes.gradients(dataclasses.replace(second, mean=mean, kappa=kappa))))
-    score = (magnitude + cfg.lambda_ * softmax_within(exponent, group)) / (1 + cfg.lambda_)
+    exponent = Column()
+    for part in passes.gradients(dataclasses.replace(second, mean=mean, kappa=kappa)):
+        exponent.add(part)
+    score = (magnitude + cfg.lambda_ * softmax_within(exponent.whole(), group)) / (1 + cfg.lambda_)
     figures = {"kappa": kappa.tolist(), "mean_resultant_length": length.tolist(), "coordinates": k}
     return index, acceptance(score, label, cfg.scale), figures
 
@@ -319,10 +320,13 @@ class _Simple:
 
 def _simple(passes: Passes, y: Tensor, cfg: Config) -> tuple[Tensor, Tensor, dict[str, Any]]:
     """The scores of a variant without gradients, from the logits alone."""
-    found = list(passes.logits(_Simple(y, cfg)))
-    if not found:
+    ids, values = Column(), Column()
+    for part, number in passes.logits(_Simple(y, cfg)):
+        ids.add(part)
+        values.add(number)
+    if not len(ids):
         raise UserError("gradients: no rows to score")
-    index, value = torch.cat([ids for ids, _ in found]), torch.cat([v for _, v in found])
+    index, value = ids.whole(), values.whole()
     if cfg.variant == "logit":  # shifted by the largest of all rows, so that it cannot overflow
         value = (value - value.max()).exp().clamp(min=cfg.floor)
     label = y[index]

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from unskew.core import engine as processes
 from unskew.core.executor import current, map_rows, on_cluster
+from unskew.core.matrix import Column
 from unskew.data.dataset import DataSet
 from unskew.data.loader import rows_in_order
 from unskew.methods._contract import Method
@@ -34,10 +35,12 @@ def predict(
 
     `alter(inputs, ids)` changes inputs in [0, 1] before anything else sees them; `summary` says what is kept of a batch's logits.
     """
-    parts = list(predict_parts(method, data, rows, workers=workers, alter=alter, summary=summary))
-    index, logits = torch.cat([ids for ids, _ in parts]), torch.cat([said for _, said in parts])
-    order = index.argsort()
-    return index[order], logits[order]
+    ids, said = Column(), Column()
+    for index, logits in predict_parts(method, data, rows, workers=workers, alter=alter, summary=summary):
+        ids.add(index)
+        said.add(logits)
+    order = ids.whole().argsort()
+    return ids.whole()[order], said.whole()[order]
 
 
 def predict_parts(
