@@ -7,7 +7,7 @@ def test_the_steps_end_in_one_page(tmp_path, monkeypatch, own_cache):
     monkeypatch.setattr(demo, "SETTINGS", {"train.steps": 3, "train.batch": 32})
     monkeypatch.setattr(demo, "LOOKS", (demo.SHORTCUT,))
     found, text = demo.demo(tmp_path / "demo", 1)
-    assert set(found["runs"]) == {"erm", "repaired", "independence"}
+    assert set(found["runs"]) == {"erm", "repaired", "advised"}
     for name, judged in found["runs"].items():
         line = next(line for line in text.splitlines() if line.split()[:1] == [name])
         assert line.split()[1:] == [f"{100 * judged[part]:.1f}" for part in ("aligned", "conflicting")]
@@ -16,4 +16,4 @@ def test_the_steps_end_in_one_page(tmp_path, monkeypatch, own_cache):
     assert f"page: {(tmp_path / 'demo' / 'report.html').resolve()}" in text
     places = [page.index(f"<h2>{part}</h2>") for part in ("The shortcut", "The repair", "The gain", "Accuracy")]
     assert places == sorted(places)
-    assert {"audit", "weights.parquet", "erm", "repaired", "independence"} <= {p.name for p in (tmp_path / "demo").iterdir()}
+    assert {"audit", "weights.parquet", "erm", "repaired", "advised"} <= {p.name for p in (tmp_path / "demo").iterdir()}

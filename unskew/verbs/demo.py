@@ -22,18 +22,21 @@ SHORTCUT = "color:kind=max"  # what the audit names
 
 
 def demo(out: Path, seed: int) -> tuple[dict[str, Any], str]:
-    """Find what gives the class away, weight the rows so that it does not, train three ways, judge, and write one page."""
+    """Find what gives the class away, weight the rows so that it does not, train three ways, judge, and write one page.
+
+    The three: on the rows as they are, on the weighted ones, and as a trial advises.
+    """
     source, words = f"{SOURCE},seed={seed}", " ".join(f"{k}={v}" for k, v in SETTINGS.items())
-    place = {name: out / name for name in ("audit", "weights.parquet", "erm", "repaired", "independence", "report.html")}
+    place = {name: out / name for name in ("audit", "weights.parquet", "erm", "repaired", "advised", "report.html")}
     shown = {name: shlex.quote(str(path)) for name, path in place.items()}
     looks = " ".join(f"--representation {name}" for name in LOOKS)
-    runs = [shown[name] for name in ("erm", "repaired", "independence")]
+    runs = [shown[name] for name in ("erm", "repaired", "advised")]
     steps = {
         "audit": f"unskew audit {source} {looks} --seed {seed} --out {shown['audit']}",
         "repair": f"unskew repair {source} --with repair phi={SHORTCUT} --seed {seed} --out {shown['weights.parquet']}",
         "erm": f"unskew train {source} --method erm {words} --seed {seed} --out {shown['erm']}",
         "repaired": f"unskew train {source} --weights {shown['weights.parquet']} {words} --seed {seed} --out {shown['repaired']}",
-        "independence": f"unskew train {source} --method independence {words} --seed {seed} --out {shown['independence']}",
+        "advised": f"unskew train {source} --method advised {words} --seed {seed} --out {shown['advised']}",
         "report": f"unskew report {' '.join(runs)} --audit {shown['audit']} --repair {shown['weights.parquet']} "
         f"--out {shown['report.html']}",
     }
@@ -49,7 +52,7 @@ def demo(out: Path, seed: int) -> tuple[dict[str, Any], str]:
     trained = [
         train(source, "erm", out=place["erm"], command=say("erm"), **common),
         train(source, "erm", out=place["repaired"], weights=table.table, command=say("repaired"), **common),
-        train(source, "independence", out=place["independence"], command=say("independence"), **common),
+        train(source, "advised", out=place["advised"], command=say("advised"), **common),
     ]
     judged = {run.path.name: evaluate(run) for run in trained}
     say("report")
@@ -58,7 +61,7 @@ def demo(out: Path, seed: int) -> tuple[dict[str, Any], str]:
     text += [
         f"{name:14} {100 * j.groups.aligned.value:6.1f} {100 * j.groups.conflicting.value:10.1f}" for name, j in judged.items()
     ]
-    lost = 100 * (judged["erm"].groups.aligned.value - judged["independence"].groups.aligned.value)
+    lost = 100 * (judged["erm"].groups.aligned.value - judged["advised"].groups.aligned.value)
     text += ["", f"Gained where colour misleads, at the price of {max(lost, 0):.1f} points where it agrees with the class."]
     text += ["", f"audit page: {audited.page.resolve()}", f"repair page: {table.page.resolve()}", f"page: {page.resolve()}"]
     return {"page": str(page), "audit": audited.json(), "runs": {name: j.json() for name, j in judged.items()}}, "\n".join(text)
