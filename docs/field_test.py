@@ -18,7 +18,7 @@ WORST_GROUP = ("places", "places-two")  # families whose every test group has at
 UNBIASED = ("0.5", "0.1", "0.125", "0.16667", "0.2")
 KNOWN = ("group_dro", "dfr")
 METHODS = ("erm", "plain", "advised", "auto", "last_layer", "independence", "repair", "ccdb", "pgd", "jtt", "lff", *KNOWN)
-# Candidates of auto that have a row: neutralise has none, and advised is a last layer, balanced or plain, or independence.
+# Candidates of auto that have a row: neutralise has none, but advised may be it; or a last layer, balanced or plain, or independence.
 CANDIDATES = ("erm", "last_layer", "independence", "repair", "ccdb", "pgd", "jtt", "advised")
 ALWAYS = ("auto", "erm", "pgd", "last_layer")  # whose regret is shown
 SUITE = tomllib.loads((Path(__file__).parent.parent / "unskew" / "suites" / "field-test.toml").read_text(encoding="utf-8"))
