@@ -10,7 +10,7 @@ from PIL import Image
 from unskew.core import registry
 from unskew.core.errors import UserError
 from unskew.data import native
-from unskew.data.native import Picture, Steps, picture_of, seen
+from unskew.data.native import Picture, Steps, picture_of, read_header, seen
 from unskew.data.sources import load
 from unskew.features import compute, spec, standard
 from unskew.representations import _contract
@@ -114,7 +114,8 @@ def test_a_batch_has_the_numbers_of_its_pictures(folder):
     assert noting
     found = compute(data, noting, torch.arange(24))[1]
     for one in noting:
-        alone = [one.kind.look(Picture(np.asarray(Image.open(path).convert("RGB"))), one.cfg) for path in data.paths]
+        pictures = (Picture(np.asarray(Image.open(path).convert("RGB")), read_header(path)) for path in data.paths)
+        alone = [one.kind.look(picture, one.cfg) for picture in pictures]
         assert found[one.name].numpy() == pytest.approx(np.stack(alone), rel=1e-4, abs=1e-4), one.name
 
 

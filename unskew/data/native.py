@@ -53,8 +53,12 @@ class Steps:
     @cached_property
     def across(self) -> Floats:
         """(H, W - 1) from each pixel to the one on its right."""
-        steps: Floats = self.grey[:, 1:] - self.grey[:, :-1]
-        return steps
+        return self._along[:, :-1]
+
+    @cached_property
+    def _along(self) -> Floats:
+        """(H, W) the same; the last column means nothing. As if all lines were one: a third of the time of line by line."""
+        return _differences(self.grey)
 
     @cached_property
     def down(self) -> Floats:
@@ -64,7 +68,7 @@ class Steps:
 
     @cached_property
     def size_across(self) -> Floats:
-        return np.abs(self.across)
+        return np.abs(self._along)[:, :-1]
 
     @cached_property
     def size_down(self) -> Floats:
@@ -73,14 +77,20 @@ class Steps:
     @cached_property
     def bend_across(self) -> Floats:
         """(H, W - 2) how far the two neighbours of a pixel exceed it, together."""
-        bends: Floats = self.across[:, 1:] - self.across[:, :-1]
-        return bends
+        return _differences(self._along)[:, :-2]
 
     @cached_property
     def bend_down(self) -> Floats:
         """(H - 2, W) the same for the pixels above and below."""
         bends: Floats = self.down[1:] - self.down[:-1]
         return bends
+
+
+def _differences(lines: Floats) -> Floats:
+    flat = lines.ravel()
+    found: Floats = np.zeros(lines.shape, dtype=np.float32)
+    np.subtract(flat[1:], flat[:-1], out=found.ravel()[:-1])
+    return found
 
 
 class Picture:
@@ -167,7 +177,7 @@ class Picture:
 
     @cached_property
     def blocks(self) -> tuple[Floats, Floats]:
-        """(rows, columns, 64) coefficients of the window's 8 x 8 blocks, and of blocks that begin 4 pixels later."""
+        """(rows, 8, columns, 8) coefficients of the window's 8 x 8 blocks, and of blocks that begin 4 pixels later."""
         return coefficients(self.grey, 0), coefficients(self.grey, 4)
 
 
@@ -182,14 +192,13 @@ _DCT = np.where(np.arange(8)[:, None] == 0, _WAVES / np.sqrt(2), _WAVES).astype(
 
 
 def coefficients(grey: Floats, start: int) -> Floats:
-    """(rows, columns, 64) coefficients of the 8 x 8 blocks that begin at this pixel."""
+    """(rows, 8, columns, 8) coefficients of the 8 x 8 blocks that begin at this pixel: frequency down, and across, in each."""
     part = grey[start:, start:]
     rows, columns = part.shape[0] // 8, part.shape[1] // 8
     # Rows of blocks, then all lines at once: a product for every block by itself takes four times as long.
     down: Floats = _DCT @ part[: rows * 8, : columns * 8].reshape(rows, 8, columns * 8)
     both: Floats = down.reshape(-1, 8) @ _DCT.T
-    found: Floats = both.reshape(rows, 8, columns, 8).swapaxes(1, 2).reshape(rows, columns, 64)
-    return found
+    return both.reshape(rows, 8, columns, 8)
 
 
 @lru_cache(maxsize=64)
@@ -200,6 +209,12 @@ def pooling(side: int, parts: int) -> Floats:
     for k in range(min(parts, side)):
         matrix[k, k * long : (k + 1) * long] = 1 / long
     return matrix
+
+
+@lru_cache(maxsize=64)
+def pooling_across(side: int, parts: int) -> Floats:
+    """The same for columns, (side, parts), laid out for a product from the right: a view of the other takes twice as long."""
+    return np.ascontiguousarray(pooling(side, parts).T)
 
 
 def median(values: NDArray[Any], axis: int | None = None) -> NDArray[Any]:
