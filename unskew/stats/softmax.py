@@ -91,7 +91,7 @@ def _fit(
             start = solved[decay][0] if decay in solved else w
             if few:
                 w, value = newton(*part[:2], part[2] / total, penalty, start, tolerance=tolerance)
-            elif num_classes == 2:
+            elif num_classes == 2 and x.dtype == torch.float64:  # in single precision, other rounding may stop it a step earlier
                 two = TwoClasses(*part[:2], part[2] / total, total, penalty)
                 u, value = minimise(two, _difference(start), 0.25 + penalty / 2, tolerance=tolerance, iterations=iterations)
                 w = torch.cat([-u / 2, u / 2], 2)
