@@ -114,6 +114,29 @@ def test_what_compares_rows_learns_from_a_sample_and_scores_every_row(name, monk
     assert int(judged) == (200 if name == "local" else 300)  # half of the sample was fitted on
 
 
+@pytest.mark.parametrize("sampled", [60, 149])
+def test_rows_of_a_sample_are_read_once_and_keep_their_place(sampled, monkeypatch):
+    monkeypatch.setattr(_base, "CHUNK", 16)
+    monkeypatch.setattr(_base, "SAMPLED", sampled)
+    whole = pictures(torch.randint(0, 256, (150, 3, 40, 40), dtype=torch.uint8))
+    readable = torch.ones(150, dtype=torch.bool)
+    readable[torch.tensor([0, 7, 149, *range(100, 140)])] = False
+    read = []
+
+    class Counted(Memory):
+        def rows(self, index):
+            read.extend(index.tolist())
+            return super().rows(index)
+
+    data = dataclasses.replace(whole, inputs=Counted(whole.inputs.x, readable))
+    rows = torch.randperm(150, generator=torch.Generator().manual_seed(0))
+    index, found = compute(data, [spec("sensor:kind=pixels"), spec("color")], rows)
+    assert torch.equal(index, rows[readable[rows]])
+    torch.testing.assert_close(found["color"], data.inputs.x[index].float().flatten(2).amax(2) / 255)
+    assert len(found["sensor:kind=pixels"]) == len(index)
+    assert sorted(read) == list(range(150))
+
+
 @pytest.mark.parametrize("side", [32, 48, 144])
 def test_pieces_of_a_batch_have_the_features_of_the_whole(monkeypatch, side):
     data = pictures(torch.randint(0, 256, (7, 3, side, side + 5 * (side == 48)), dtype=torch.uint8))

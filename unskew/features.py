@@ -120,7 +120,8 @@ def compute_many(
         return rows, {one.name: others[one.name] if one in rest else data.inputs.matrix.only(rows) for one in specs}
     if len(rows) <= FEW:
         return compute(data, specs, rows, workers=workers, batch=batch)  # type: ignore[return-value]
-    first, blocks = next(_chunks(data, [one for one in specs if one.kind.learn is None], rows[:CHUNK], workers, batch))
+    some = rows[_picked(data, rows)] if any(one.kind.learn is not None for one in specs) else rows  # as they are read below
+    first, blocks = next(_chunks(data, [one for one in specs if one.kind.learn is None], some[:CHUNK], workers, batch))
     if not len(first) or 4 * len(rows) * sum(block.shape[1] for block in blocks.values()) <= HELD:
         return compute(data, specs, rows, workers=workers, batch=batch)  # type: ignore[return-value]
     folder = cache() / "features" / data.fingerprint
@@ -161,14 +162,7 @@ def _features(
             yield index, blocks | {name: block[place : place + len(index)] for name, block in scored.items()}
             place += len(index)
     else:
-        ids, known = _sampled(data, learning, rows, workers, batch)
-        places = torch.full((len(data),), -1)
-        places[ids] = torch.arange(len(ids))
-        for index, blocks in _chunks(data, specs, rows, workers, batch):
-            if len(index):
-                for one in learning:
-                    blocks[one.name] = _scored(one, known[one.name], blocks[one.name], places[index])
-            yield index, blocks
+        yield from _sampled(data, specs, learning, rows, workers, batch)
 
 
 def learnt_from(one: Spec, rows: int) -> str:
@@ -182,16 +176,44 @@ def learnt_from(one: Spec, rows: int) -> str:
     return f"learnt from {SAMPLED:,} of {rows:,} rows, drawn class by class; every row is scored"
 
 
-def _sampled(data: DataSet, specs: list[Spec], rows: Tensor, workers: int, batch: int) -> tuple[Tensor, dict[str, Any]]:
-    """(ids, what was learnt) of a sample of rows in which every class keeps its share."""
+def _picked(data: DataSet, rows: Tensor) -> Tensor:
+    """Places of the rows to learn from, ascending: every class keeps its share."""
     y = data.y[rows]
-    picked = stratified(y, SAMPLED) if y.ndim == 1 else torch.linspace(0, len(rows) - 1, SAMPLED).long()
+    places = stratified(y, SAMPLED) if y.ndim == 1 else torch.linspace(0, len(rows) - 1, SAMPLED).long()
+    return places.sort().values
+
+
+def _sampled(
+    data: DataSet, specs: list[Spec], learning: list[Spec], rows: Tensor, workers: int, batch: int
+) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+    """As `_features`, learning from a sample. Its rows come first, with all their features, which wait for their turn: no file is
+    decoded twice."""
+    picked = _picked(data, rows)
     parts = [part for part in _chunks(data, specs, rows[picked], workers, batch) if len(part[0])]
     if not parts:
         raise UserError(f"none of {len(picked):,} rows of {data.name}, drawn class by class, can be read")
     ids = torch.cat([index for index, _ in parts])
-    blocks = {one.name: torch.cat([blocks.pop(one.name) for _, blocks in parts]) for one in specs}
-    return ids, {one.name: _learnt(one, blocks.pop(one.name), data.y[ids]) for one in specs}
+    held = {name: torch.cat([blocks.pop(name) for _, blocks in parts]) for name in list(parts[0][1])}
+    known = {one.name: _learnt(one, held[one.name], data.y[ids]) for one in learning}
+    for one in learning:
+        held[one.name] = _scored(one, known[one.name], held[one.name], torch.arange(len(ids)))
+    turn = torch.full((len(data),), -1)
+    turn[rows] = torch.arange(len(rows))
+    others = torch.ones(len(rows), dtype=torch.bool)
+    others[picked] = False
+    done = 0
+    for index, blocks in _chunks(data, specs, rows[others], workers, batch) if bool(others.any()) else ():
+        if not len(index):
+            continue
+        for one in learning:
+            blocks[one.name] = _scored(one, known[one.name], blocks[one.name], torch.full((len(index),), -1))
+        until = int(torch.searchsorted(turn[ids], turn[index[-1]]))
+        here, done = slice(done, until), until
+        both = torch.cat([index, ids[here]])
+        order = turn[both].argsort()
+        yield both[order], {name: torch.cat([block, held[name][here]])[order] for name, block in blocks.items()}
+    if done < len(ids):
+        yield ids[done:], {name: block[done:] for name, block in held.items()}
 
 
 def _learnt(one: Spec, block: Tensor, y: Tensor) -> Any:

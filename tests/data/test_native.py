@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import ExifTags, Image
 
 from unskew.core import registry
 from unskew.core.errors import UserError
 from unskew.data import native
-from unskew.data.native import Picture, Steps, picture_of, seen
+from unskew.data.native import Picture, Steps, picture_of, read_header, seen
 from unskew.data.sources import load
 from unskew.features import compute, spec, standard
 from unskew.representations import _contract
@@ -114,8 +114,34 @@ def test_a_batch_has_the_numbers_of_its_pictures(folder):
     assert noting
     found = compute(data, noting, torch.arange(24))[1]
     for one in noting:
-        alone = [one.kind.look(Picture(np.asarray(Image.open(path).convert("RGB"))), one.cfg) for path in data.paths]
+        pictures = (Picture(np.asarray(Image.open(path).convert("RGB")), read_header(path)) for path in data.paths)
+        alone = [one.kind.look(picture, one.cfg) for picture in pictures]
         assert found[one.name].numpy() == pytest.approx(np.stack(alone), rel=1e-4, abs=1e-4), one.name
+
+
+def test_pictures_in_memory_as_they_are_look_as_their_files_do(tmp_path):
+    rng = np.random.default_rng(0)
+    for k in range(24):
+        home = tmp_path / "photos" / "ab"[k % 2]
+        home.mkdir(parents=True, exist_ok=True)
+        smooth = Image.fromarray(rng.integers(0, 256, (9, 9, 3), dtype=np.uint8)).resize((96, 80) if k else (100, 90))
+        turned = Image.Exif()
+        turned[ExifTags.Base.Orientation] = 1 if k % 3 else 3
+        smooth.save(home / f"{k:02d}.jpg", exif=turned)
+    held = load(str(tmp_path / "photos"), size=0, holdout=0.0, duplicates=False)
+    assert held.inputs.in_memory
+    assert held.inputs.whole is not None
+    assert int(held.inputs.whole.sum()) == 0  # of two sizes: all were resized
+    (tmp_path / "photos" / "a" / "00.jpg").unlink()
+    held, files = (load(str(tmp_path / "photos"), holdout=0.0, duplicates=False, mode=mode) for mode in ("auto", "stream"))
+    assert bool(held.inputs.whole.all())
+    chosen, rows = standard(held)[0], torch.arange(23)
+    chosen = [one for one in chosen if one.kind.look is not None and one.kind.learn is None]
+    looks = tuple((one.name, one.kind.look, one.cfg) for one in chosen)
+    (x, _, found), (same, _, expected) = (seen(data, looks).rows(rows) for data in (held, files))
+    assert torch.equal(x, same)
+    for one in chosen:
+        torch.testing.assert_close(found[one.name], expected[one.name], rtol=0, atol=0, msg=one.name)
 
 
 def test_note_and_finish_go_together():

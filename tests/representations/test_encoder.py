@@ -8,7 +8,7 @@ from PIL import Image
 from scipy.fft import dctn
 
 from unskew.data.native import Header, Picture, coefficients, header_of
-from unskew.representations.encoder import FORMATS, Config, blocks, look, of_header, rises
+from unskew.representations.encoder import FORMATS, Config, blocks, levels, look, of_header, rises
 
 
 def photo():
@@ -83,3 +83,30 @@ def test_rises_by_hand():
     counts = np.array([10, 4, 20, 0])
     # Only from 4 to 20: 16 - 2 * sqrt(25) = 6, of 34 counts.
     assert abs(float(rises(counts)) - 6 / 34) < 1e-12
+
+
+def test_shares_are_medians_over_parts_of_a_large_picture():
+    rng = np.random.default_rng(0)
+    grey = (rng.standard_normal((72, 104)) * rng.uniform(0.3, 3, (72, 104))).astype(np.float32)
+    near = [(np.abs(coefficients(grey, start)) < 0.5).swapaxes(1, 2) for start in (0, 4)]  # (rows, columns, 8, 8)
+    band = np.minimum((np.add.outer(np.arange(8), np.arange(8)) - 1) // 3, 3)
+    band[0, 0] = -1
+
+    def usual(one):
+        high, wide = one.shape[0] // 4, one.shape[1] // 4
+        parts = [one[a * high : (a + 1) * high, b * wide : (b + 1) * wide].mean((0, 1)) for a in range(4) for b in range(4)]
+        return np.median([[part[band == k].mean() for k in range(4)] for part in parts], axis=0)
+
+    found = blocks([coefficients(grey, start) for start in (0, 4)])
+    assert found == pytest.approx(usual(near[0]) - usual(near[1]), abs=1e-6)
+
+
+def test_levels_count_coefficients_by_steps_of_the_table():
+    grey = (np.random.default_rng(0).standard_normal((40, 48)) * 30).astype(np.float32)
+    table = range(3, 67)
+    both = [coefficients(grey, start) for start in (0, 4)]
+    counts = levels(both, table)
+    for one, count in zip(both, counts, strict=True):
+        for place, frequency in ((0, 1), (5, 3), (13, 4)):
+            steps = np.abs(np.rint(one[:, frequency // 8, :, frequency % 8] / table[frequency]))
+            assert count[place].tolist() == [int((steps == k).sum()) for k in range(1, 25)]

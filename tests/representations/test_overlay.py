@@ -1,12 +1,16 @@
 """A mark among natural pictures is found without a label; the largest eigenvalue against scipy; what may be the subject is left alone."""
 
+from functools import partial
+
 import numpy as np
+import pytest
 import torch
 from PIL import Image
 from scipy.linalg import eigh
+from scipy.ndimage import uniform_filter
 
 from unskew.data.native import Picture
-from unskew.representations.overlay import BLOCK, BLOCKS, CORNER, RIDGE, Config, _leading, learn, look, score, seen
+from unskew.representations.overlay import BLOCK, BLOCKS, CORNER, RIDGE, Config, _leading, finish, learn, look, note, score, seen
 
 
 def gather(block, y, cfg):
@@ -111,3 +115,31 @@ def test_blocks_of_small_pictures_and_few_rows_are_empty():
     assert block.shape == (4 * CORNER + 16, 64)
     assert not block.any()
     assert not gather(torch.ones(10, 2 * BLOCKS * 64, dtype=torch.int8), torch.zeros(10), Config()).any()  # too few rows
+
+
+@pytest.mark.parametrize(("height", "width"), [(224, 224), (70, 90), (32, 33), (33, 120), (200, 60)])
+def test_residuals_are_those_of_the_formula(height, width):
+    pixels = np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    picture = Picture(pixels)
+    found = finish(np.stack([note(picture, Config())] * 9), Config())
+    assert (found == look(picture, Config())).all()  # a batch is what its pictures are, however many are computed together
+    block = found[0].reshape(2, BLOCKS, BLOCK, BLOCK)
+    assert block[1].any() == (min(height, width) >= 192)
+    grey = picture.grey.astype(float)
+    rest = residual(grey)
+    reach = min(48, min(height, width) // 2 // 8 * 8)
+    assert abs(block[0, 0] - 40 * rest[:8, :8]).max() < 0.51  # the first block of the first corner
+    assert abs(block[0, CORNER] - 40 * residual(grey[:, ::-1])[:8, :8]).max() < 0.51
+    assert block[0, :CORNER].any((1, 2)).sum() == sum(min(a, b) < 2 for a in range(reach // 8) for b in range(reach // 8))
+    top, left = (max(0, (side - 34) // 2) for side in (height, width))
+    inside = residual(grey[top : top + 34, left : left + 34])[1:33, 1:33]
+    expected = np.zeros((32, 32))
+    expected[: inside.shape[0], : inside.shape[1]] = inside
+    shown = block[0, 4 * CORNER :].reshape(4, 4, 8, 8).swapaxes(1, 2).reshape(32, 32)
+    assert abs(shown - 40 * expected).max() < 0.51
+
+
+def residual(grey):
+    around = partial(uniform_filter, size=3, mode="nearest")
+    rest = grey - around(grey)
+    return np.clip(rest / (np.sqrt(around(rest * rest)) + 1), -3, 3)

@@ -5,7 +5,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from tests.support.rows import rows
-from unskew.stats.softmax import History, Problem, fit_softmax, fit_with_risks, principal_axes
+from unskew.stats.softmax import History, Problem, TwoClasses, fit_softmax, fit_with_risks, principal_axes
 
 
 def test_gradient_of_the_loss_is_autograds():
@@ -107,3 +107,17 @@ def test_a_large_set_started_from_a_part_of_it_reaches_the_same_optimum(monkeypa
     started, again = fit_with_risks(x, y, weight, (1e-2, 1e-4), 3, tolerance=1e-10)
     torch.testing.assert_close(again, risk, atol=1e-6, rtol=0)
     torch.testing.assert_close(started, whole, atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_two_classes_by_their_difference_are_the_softmax_of_both(dtype):
+    g = torch.Generator().manual_seed(0)
+    x = torch.cat([torch.ones(700, 1, dtype=dtype), torch.randn(700, 40, generator=g, dtype=dtype)], 1)
+    y, weight = (torch.randint(0, 2, (3, 700), generator=g), torch.rand(3, 700, generator=g, dtype=dtype))
+    total, penalty = weight.sum(1, keepdim=True), torch.rand(41, 1, generator=g, dtype=dtype)
+    u = torch.randn(3, 41, 1, generator=g, dtype=dtype)
+    value, gradient = TwoClasses(x, y, weight / total, total, penalty).loss(u)
+    expected, slope = Problem(x, y, weight, total, penalty).loss(torch.cat([-u / 2, u / 2], 2))
+    tolerance = 1e-10 if dtype == torch.float64 else 1e-4
+    torch.testing.assert_close(value, expected, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(gradient, (slope[:, :, 1:] - slope[:, :, :1]) / 2, rtol=tolerance, atol=tolerance)

@@ -46,6 +46,7 @@ class Memory:
     x: Tensor  # (N, ...) uint8, or float
     readable: Tensor | None = None  # (N,) False for a row whose file could not be decoded
     in_memory: bool = True
+    whole: Tensor | None = None  # (N,) True for a row that is its file's picture, neither resized nor cropped; None: not known
 
     @property
     def shape(self) -> tuple[int, ...]:

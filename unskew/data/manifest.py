@@ -85,10 +85,18 @@ class Facts:
         sizes = {k: f"{self.width[k]}x{self.height[k]} pixels, more than data.max_pixels={most} allows" for k in large}
         return dict(sorted((sizes | self.reason).items()))
 
+    def of_size(self, side: tuple[int, int]) -> NDArray[np.bool_]:
+        """(N,) whether a picture, as it is seen, has this height and width."""
+        high, wide = self._seen()
+        same: NDArray[np.bool_] = (high == side[0]) & (wide == side[1])
+        return same
+
+    def _seen(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        return np.where(self.turned, self.width, self.height), np.where(self.turned, self.height, self.width)
+
     def sizes(self, skip: Sequence[int] = ()) -> set[tuple[int, int]]:
         """All (height, width) that there are, as the pictures are seen, apart from these rows."""
-        high = np.where(self.turned, self.width, self.height)
-        wide = np.where(self.turned, self.height, self.width)
+        high, wide = self._seen()
         kept = np.ones(len(high), dtype=bool)
         kept[list(skip)] = False
         pairs = np.unique(high[kept].astype(np.int64) << 32 | wide[kept])

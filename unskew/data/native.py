@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageOps
 from torch import Tensor
 
-from unskew.data.dataset import DataSet, Inputs
+from unskew.data.dataset import DataSet, Inputs, Memory
 from unskew.data.readers.files import _FAILURES, Files, fitted, to_rgb
 from unskew.data.readers.opening import may_be_turned, without_exif
 from unskew.data.texts import Content, contents
@@ -53,8 +53,12 @@ class Steps:
     @cached_property
     def across(self) -> Floats:
         """(H, W - 1) from each pixel to the one on its right."""
-        steps: Floats = self.grey[:, 1:] - self.grey[:, :-1]
-        return steps
+        return self._along[:, :-1]
+
+    @cached_property
+    def _along(self) -> Floats:
+        """(H, W) the same; the last column means nothing. As if all lines were one: a third of the time of line by line."""
+        return _differences(self.grey)
 
     @cached_property
     def down(self) -> Floats:
@@ -64,7 +68,7 @@ class Steps:
 
     @cached_property
     def size_across(self) -> Floats:
-        return np.abs(self.across)
+        return np.abs(self._along)[:, :-1]
 
     @cached_property
     def size_down(self) -> Floats:
@@ -73,14 +77,20 @@ class Steps:
     @cached_property
     def bend_across(self) -> Floats:
         """(H, W - 2) how far the two neighbours of a pixel exceed it, together."""
-        bends: Floats = self.across[:, 1:] - self.across[:, :-1]
-        return bends
+        return _differences(self._along)[:, :-2]
 
     @cached_property
     def bend_down(self) -> Floats:
         """(H - 2, W) the same for the pixels above and below."""
         bends: Floats = self.down[1:] - self.down[:-1]
         return bends
+
+
+def _differences(lines: Floats) -> Floats:
+    flat = lines.ravel()
+    found: Floats = np.zeros(lines.shape, dtype=np.float32)
+    np.subtract(flat[1:], flat[:-1], out=found.ravel()[:-1])
+    return found
 
 
 class Picture:
@@ -167,7 +177,7 @@ class Picture:
 
     @cached_property
     def blocks(self) -> tuple[Floats, Floats]:
-        """(rows, columns, 64) coefficients of the window's 8 x 8 blocks, and of blocks that begin 4 pixels later."""
+        """(rows, 8, columns, 8) coefficients of the window's 8 x 8 blocks, and of blocks that begin 4 pixels later."""
         return coefficients(self.grey, 0), coefficients(self.grey, 4)
 
 
@@ -182,14 +192,13 @@ _DCT = np.where(np.arange(8)[:, None] == 0, _WAVES / np.sqrt(2), _WAVES).astype(
 
 
 def coefficients(grey: Floats, start: int) -> Floats:
-    """(rows, columns, 64) coefficients of the 8 x 8 blocks that begin at this pixel."""
+    """(rows, 8, columns, 8) coefficients of the 8 x 8 blocks that begin at this pixel: frequency down, and across, in each."""
     part = grey[start:, start:]
     rows, columns = part.shape[0] // 8, part.shape[1] // 8
     # Rows of blocks, then all lines at once: a product for every block by itself takes four times as long.
     down: Floats = _DCT @ part[: rows * 8, : columns * 8].reshape(rows, 8, columns * 8)
     both: Floats = down.reshape(-1, 8) @ _DCT.T
-    found: Floats = both.reshape(rows, 8, columns, 8).swapaxes(1, 2).reshape(rows, columns, 64)
-    return found
+    return both.reshape(rows, 8, columns, 8)
 
 
 @lru_cache(maxsize=64)
@@ -200,6 +209,12 @@ def pooling(side: int, parts: int) -> Floats:
     for k in range(min(parts, side)):
         matrix[k, k * long : (k + 1) * long] = 1 / long
     return matrix
+
+
+@lru_cache(maxsize=64)
+def pooling_across(side: int, parts: int) -> Floats:
+    """The same for columns, (side, parts), laid out for a product from the right: a view of the other takes twice as long."""
+    return np.ascontiguousarray(pooling(side, parts).T)
 
 
 def median(values: NDArray[Any], axis: int | None = None) -> NDArray[Any]:
@@ -281,8 +296,10 @@ class Seen:
             x, fine = self.inputs.rows(index)
             ids = index[fine].tolist()
             files = contents(self.paths, ids) if self.paths else [""] * len(ids)
-            for one, file in zip(x[fine], files, strict=True):
-                self._look(_opened(file) or picture_of(one), found)
+            known = self.inputs.whole if isinstance(self.inputs, Memory) and self.paths else None
+            whole = [False] * len(ids) if known is None else known[index[fine]].tolist()
+            for one, file, same in zip(x if bool(fine.all()) else x[fine], files, whole, strict=True):
+                self._look(_decoded(one, file) if same else _opened(file) or picture_of(one), found)
         blank = np.zeros((0, 1), np.float32)
         numbers = {}
         for (name, _, cfg), values in zip(self.looks, found, strict=True):
@@ -303,8 +320,8 @@ class Seen:
                 header, image = _read(content)
                 image = image if files.hiding is None else files.hiding.picture(image, i)
                 picture = Picture(np.asarray(image), header, image)
-                if (image.height, image.width) == files.side:
-                    x[k].numpy()[:] = picture.pixels.transpose(2, 0, 1)
+                if picture.by == 1 and picture.channels.shape[1:] == files.side == (image.height, image.width):
+                    x[k].numpy()[:] = picture.channels
                 else:
                     x[k] = fitted(image, files.side)
             except _FAILURES:
@@ -319,6 +336,16 @@ def _read(path: Content) -> tuple[Header, Image.Image]:
     with Image.open(path) as opened:
         header = header_of(opened)
         return header, to_rgb(ImageOps.exif_transpose(opened) if may_be_turned(opened) else opened)
+
+
+def _decoded(x: Tensor, path: Content) -> Picture:
+    """A file's picture that is in memory as it is, (3, H, W) bytes: of the file itself only the header is read."""
+    channels = x.numpy()
+    image = Image.merge("RGB", [Image.fromarray(channel) for channel in channels])  # a third of the time of turning the array
+    picture = Picture(np.asarray(image), read_header(path), image)
+    if picture.by == 1 and min(picture.size) >= LEAST:
+        picture.channels = channels
+    return picture
 
 
 def _opened(path: Content) -> Picture | None:

@@ -230,7 +230,7 @@ def _hide(data: DataSet, cfg: DataConfig) -> DataSet:
         return data
     if not isinstance(data.inputs, Memory):
         raise UserError(f"{data.name}: data.hide needs images in files or arrays")
-    inputs = dataclasses.replace(data.inputs, x=hidden.arrays(data.inputs.x))
+    inputs = dataclasses.replace(data.inputs, x=hidden.arrays(data.inputs.x), whole=None)
     return dataclasses.replace(data, inputs=inputs, fingerprint="", former="", notes=(*data.notes, hidden.note))
 
 

@@ -41,6 +41,7 @@ from unskew.stats import streamed
 from unskew.stats.groups import tensor_of
 from unskew.stats.intervals import Z95
 from unskew.stats.readers import spread_folds
+from unskew.stats.resample import drawn_within
 from unskew.stats.softmax import PASS, fit_with_risks
 
 DECAYS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
@@ -328,17 +329,18 @@ def _interval(loss: Tensor, y: Tensor, omega: Tensor, entropy: float, draws: int
         return math.nan, math.nan
     if len(y) > BOOTSTRAP_ROWS:
         return _normal_interval(loss, y, omega, entropy)
-    generator = stream(seed, "bootstrap")
     risk = torch.zeros(draws, dtype=torch.float64)
-    for c in torch.unique(y).tolist():
+    sizes = y.bincount()
+    classes = sizes.nonzero().flatten()
+    for c, often in zip(classes.tolist(), drawn_within(tuple(sizes[classes].tolist()), draws, seed), strict=True):
         rows = (y == c).nonzero().flatten()
         lost, share = (omega * loss)[rows], omega[rows]
         equal = bool((share == share[0]).all())
         for part in torch.split(torch.arange(draws), max(1, 4_000_000 // len(rows))):
-            pick = torch.randint(0, len(rows), (len(part), len(rows)), generator=generator)
+            count = often[part].double()
             # The drawn rows represent the whole class: their mean loss is weighted by the class's share.
-            drawn = len(rows) * share[:1] if equal else share[pick].sum(1).clamp(min=1e-300)
-            risk[part] += lost[pick].sum(1) / drawn * float(share.sum())
+            drawn = len(rows) * share[:1] if equal else (count @ share).clamp(min=1e-300)
+            risk[part] += count @ lost / drawn * float(share.sum())
     ends = torch.quantile(1 - risk / entropy, torch.tensor([0.025, 0.975], dtype=torch.float64))
     return float(ends[0]), float(ends[1])
 

@@ -13,8 +13,10 @@ Differs: medians instead of means; the noise of each third of brightness, as sho
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unskew.data.dataset import DataSet
 from unskew.data.native import Floats, Picture, Steps, median, pooling
@@ -52,10 +54,6 @@ def _twice_down(values: Floats) -> Floats:
     return differences
 
 
-def _log(value: float) -> float:
-    return float(np.log(value + 0.05))
-
-
 def _halved(grey: Floats) -> Floats:
     even = grey[: grey.shape[0] // 2 * 2, : grey.shape[1] // 2 * 2]
     lines = even[::2] + even[1::2]
@@ -63,20 +61,21 @@ def _halved(grey: Floats) -> Floats:
     return halved
 
 
+def tiles(values: Floats) -> Floats:
+    """(36,) means of 6 x 6 tiles; of a small picture, the mean of all 36 times."""
+    if min(values.shape) < TILES:
+        return np.full(TILES * TILES, values.mean(), dtype=np.float32)
+    means: NDArray[Any] = pooling(values.shape[0], TILES) @ values @ pooling(values.shape[1], TILES).T
+    return means.ravel()
+
+
 def typical(values: Floats) -> float:
     """The median over 6 x 6 tiles of the mean of each: what sits in a few of them, such as a logo, does not count."""
-    if min(values.shape) < TILES:
-        return float(values.mean())
-    return float(median(pooling(values.shape[0], TILES) @ values @ pooling(values.shape[1], TILES).T))
+    return float(median(tiles(values)))
 
 
-def _steps(steps: Steps) -> tuple[float, float]:
-    return _log(typical(steps.size_across)), _log(typical(steps.size_down))
-
-
-def _at(values: Floats, share: float) -> float:
-    """The value below which this share of the values lies."""
-    place = int(share * len(values))
+def _at(values: Floats, place: int) -> float:
+    """The value that so many of the values do not exceed."""
     return float(np.partition(values, place)[place])
 
 
@@ -88,35 +87,54 @@ def neighbours(noise: Floats) -> list[float]:
     return [float(line[:-far] @ line[far:]) / (len(line) - far) / power for far in (1, wide, wide + 1)]
 
 
-def _of_colour(picture: Picture) -> float:
-    """The usual step across of red less green."""
+def _of_colour(picture: Picture) -> Floats:
+    """(H, W - 1) the steps across of red less green."""
     red, green = picture.channels[:2] if picture.window is picture.pixels else picture.window.transpose(2, 0, 1)[:2]
     colour = red.astype(np.int16)
     colour -= green
-    return typical(np.abs(colour[:, 1:] - colour[:, :-1]).astype(np.float32))
+    steps = np.zeros_like(colour)
+    np.subtract(colour.ravel()[1:], colour.ravel()[:-1], out=steps.ravel()[:-1])  # as if all lines were one
+    sizes: Floats = np.abs(steps, out=steps).astype(np.float32)
+    return sizes[:, :-1]
 
 
-def look(picture: Picture, cfg: Config) -> Floats:
+def note(picture: Picture, cfg: Config) -> Floats:
+    """Tiles of the sizes of steps at three scales, of bends, of noise and of colour; then what else is seen of the noise."""
     grey, steps = picture.grey, picture.steps
     half = _halved(grey)
-    one, two, four = _steps(steps), _steps(Steps(half)), _steps(Steps(_halved(half)))
+    scales = (steps, Steps(half), Steps(_halved(half)))
     noise = _twice_down(steps.bend_across)
     size = np.abs(noise)
     by = 2 if min(grey.shape) < LARGE else 3
     some, level = size[::by, ::by].ravel(), grey[1:-1:by, 1:-1:by].ravel()
     third = len(some) // 3
     by_level = level.argpartition((third, 2 * third))
-    by_third = [_log(_at(some[by_level[k * third : (k + 1) * third]], 0.5)) for k in range(3)]
-    bend = typical(np.abs(steps.bend_across))
+    by_third = [_at(some[by_level[k * third : (k + 1) * third]], third // 2) for k in range(3)]
     tenth, middle = int(0.1 * len(some)), len(some) // 2
-    some.partition((tenth, middle))
+    some.partition(middle)  # one place after the other: two at once take half as long again
     usual = float(some[middle])
     limit = 4 * usual + 1
     np.clip(noise, -limit, limit, out=noise)  # single strong edges would decide the correlations
+    sizes = [one for scale in scales for one in (scale.size_across, scale.size_down)]
+    sizes += [np.abs(steps.bend_across), size, _of_colour(picture)]
+    rest = [usual, _at(some[:middle], tenth), *by_third, *neighbours(noise)]
+    return np.concatenate([*(tiles(one) for one in sizes), np.array(rest, dtype=np.float32)])
+
+
+def finish(noted: Floats, cfg: Config) -> Floats:
+    """(B, 23) numbers from what was noted of several pictures."""
+    count = TILES * TILES
+    usual = median(noted[:, : 9 * count].reshape(len(noted), 9, count), axis=2)
+    rest = noted[:, 9 * count :]
+    steps, levels = np.log(usual.astype(np.float64) + 0.05), np.log(rest[:, :5].astype(np.float64) + 0.05)
+    one, two, four, bend = steps[:, :2], steps[:, 2:4], steps[:, 4:6], steps[:, 6:7]
     numbers = [
-        *one, *two, *four, one[0] - two[0], one[1] - two[1], two[0] - four[0], two[1] - four[1],
-        _log(bend), _log(bend) - one[0], _log(usual), _log(float(some[tenth])),
-        _log(typical(size)), *by_third, by_third[2] - by_third[0],
-        *neighbours(noise), _log(_of_colour(picture)),
+        one, two, four, one - two, two - four, bend, bend - one[:, :1], levels[:, :2], steps[:, 7:8], levels[:, 2:],
+        levels[:, 4:] - levels[:, 2:3], rest[:, 5:], steps[:, 8:],
     ]  # fmt: skip
-    return np.array(numbers, dtype=np.float32)
+    return np.concatenate(numbers, 1).astype(np.float32)
+
+
+def look(picture: Picture, cfg: Config) -> Floats:
+    numbers: Floats = finish(note(picture, cfg)[None], cfg)[0]
+    return numbers

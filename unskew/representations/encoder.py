@@ -21,13 +21,13 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unskew.data.dataset import DataSet
-from unskew.data.native import Floats, Header, Picture, median, pooling
+from unskew.data.native import Floats, Header, Picture, median, pooling, pooling_across
 from unskew.representations._contract import files_only, pictures_only
 
 PIXELS, CONTENT, PROBE = True, False, True
@@ -112,30 +112,32 @@ _OF_BAND = _MEMBER / _MEMBER.sum(0)  # (64, bands)
 
 
 def _usual(values: Floats) -> Floats:
-    """The median over 4 x 4 parts of the mean of each, so that marks in a few of them do not count, for every number at a place
-    (rows, columns, numbers); the mean of a small picture."""
-    rows, columns, count = values.shape
+    """(16, 64) means of the blocks (rows, 8, columns, 8) in each of 4 x 4 parts; of a small picture (1, 64) of all."""
+    rows, _, columns, _ = values.shape
     if min(rows, columns) < 4:
-        plain: Floats = values.mean((0, 1))
+        plain: Floats = values.mean((0, 2)).reshape(1, 64)
         return plain
-    lines = (pooling(rows, 4) @ values.reshape(rows, -1)).reshape(4, columns, count)
-    middle: Floats = median((pooling(columns, 4) @ lines).reshape(16, count), axis=0)
-    return middle
+    lines = (pooling(rows, 4) @ values.reshape(rows, -1)).reshape(4, 8, columns, 8)
+    # Columns last, in one product: one for every line of blocks would take most of the time.
+    by_column: NDArray[Any] = lines.swapaxes(2, 3).reshape(-1, columns) @ pooling_across(columns, 4)  # (4 * 64, 4)
+    return by_column.reshape(4, 64, 4).swapaxes(1, 2).reshape(16, 64)
 
 
 def _over_parts(steps: Floats, axis: int) -> Floats:
     """Mean along an axis in six parts, and the median of the six."""
-    pool = pooling(steps.shape[axis], TILES)
-    usual: Floats = median(pool @ steps if axis == 0 else pool @ steps.T, axis=0)
+    if axis == 0:
+        usual: Floats = median(pooling(len(steps), TILES) @ steps, axis=0)
+    else:
+        usual = median(steps @ pooling_across(steps.shape[1], TILES), axis=1)
     return usual
 
 
 def blocks(found: Sequence[Floats]) -> Floats:
-    """Share of coefficients near 0 in each band of frequency, less that in blocks that begin 4 pixels later."""
-    near = [(np.abs(one) < 0.5).astype(np.float32) @ _OF_BAND for one in found]
-    if not near[1].size:
+    """Share of coefficients near 0 in each band of frequency, less that in blocks that begin 4 pixels later: the median over
+    4 x 4 parts of each, so that marks in a few of them do not count."""
+    if not found[1].size:
         return np.zeros(BANDS, dtype=np.float32)
-    on, off = (_usual(share) for share in near)
+    on, off = (median(_usual((np.abs(one) < 0.5).astype(np.float32)) @ _OF_BAND, axis=0) for one in found)
     difference: Floats = on - off
     return difference
 
@@ -155,28 +157,47 @@ def rises(counts: NDArray[np.int64]) -> Floats:
     return beyond
 
 
-def twice(found: Sequence[Floats], table: Sequence[int]) -> Floats:
-    """Gaps of an earlier save in two bands of frequency, and whether there are any, from the coefficients on the grid and 4 pixels
-    beside it; `table` has the steps of the file itself, if known."""
-    bands = [*_LOW, *_NEXT]
-    step = np.array([max(1, table[k]) if len(table) == 64 else 1 for k in bands], dtype=np.float32)
-    gaps_of = []
-    for one in found:
-        steps = np.abs(np.rint(one.reshape(-1, 64).take(bands, axis=1) / step))
-        cells = np.minimum(steps, COUNTED + 1).astype(np.int64) + (COUNTED + 2) * np.arange(len(bands))
-        counts = np.bincount(cells.ravel(), minlength=(COUNTED + 2) * len(bands)).reshape(len(bands), -1)[:, 1:-1]
-        rise = rises(counts)
-        gaps_of.append([rise[: len(_LOW)].mean(), rise[len(_LOW) :].mean()])
-    on, off = np.array(gaps_of, dtype=np.float32)
+_BANDS = np.array([*_LOW, *_NEXT])
+
+
+def levels(found: Sequence[Floats], table: Sequence[int]) -> NDArray[np.int64]:
+    """(2, 14, 24) how many coefficients are 1, 2, ... steps of the file's table from 0, on the grid and 4 pixels beside it, by frequency;
+    `table` has the steps of the file itself, if known."""
+    step = np.array([max(1, table[k]) if len(table) == 64 else 1 for k in _BANDS], dtype=np.float32)
+    both = [one[:, _BANDS // 8, :, _BANDS % 8].reshape(len(_BANDS), -1) for one in found]
+    steps = np.concatenate(both, 1)
+    steps /= step[:, None]
+    np.abs(np.rint(steps, out=steps), out=steps)
+    cells = np.minimum(steps, COUNTED + 1, out=steps).astype(np.int64)
+    cells += (COUNTED + 2) * np.arange(len(_BANDS))[:, None]
+    size = (COUNTED + 2) * len(_BANDS)
+    cells[:, both[0].shape[1] :] += size
+    counts: NDArray[np.int64] = np.bincount(cells.ravel(), minlength=2 * size).reshape(2, len(_BANDS), -1)[:, :, 1:-1]
+    return counts
+
+
+def twice(counts: NDArray[np.int64]) -> Floats:
+    """(B, 4) gaps of an earlier save in two bands of frequency, and whether there are any, from the counts of `levels` (B, 2, 14, 24)."""
+    rise = rises(counts)
+    gaps_of = np.stack([rise[..., : len(_LOW)].mean(-1), rise[..., len(_LOW) :].mean(-1)], -1).astype(np.float32)
+    on, off = gaps_of[:, 0], gaps_of[:, 1]
     gaps = np.where(off < RISE, np.maximum(0, on - RISE), 0)
-    shown: Floats = np.concatenate([gaps, gaps > 0]).astype(np.float32)
-    return shown
+    return np.concatenate([gaps, gaps > 0], 1).astype(np.float32)
 
 
-def look(picture: Picture, cfg: Config) -> Floats:
+def note(picture: Picture, cfg: Config) -> NDArray[Any]:
     if cfg.part == "header":
         return np.array(of_header(picture.header), dtype=np.float32)
     if cfg.part == "twice":
-        return twice(picture.blocks, picture.header.tables[0] if picture.header and picture.header.tables else ())
+        return levels(picture.blocks, picture.header.tables[0] if picture.header and picture.header.tables else ())
     across, down = _over_parts(picture.steps.size_across, 0), _over_parts(picture.steps.size_down, 1)
     return np.concatenate([_phases(across), _phases(down), blocks(picture.blocks)])
+
+
+def finish(noted: NDArray[Any], cfg: Config) -> Floats:
+    return twice(noted) if cfg.part == "twice" else noted
+
+
+def look(picture: Picture, cfg: Config) -> Floats:
+    numbers: Floats = finish(note(picture, cfg)[None], cfg)[0]
+    return numbers

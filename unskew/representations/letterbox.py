@@ -53,8 +53,11 @@ def lines(grey: Floats) -> tuple[Floats, Floats]:
     taken = min(FEW, most)
     while True:
         some = grey[:taken]
-        mean = some.mean(1)
-        spread = np.sqrt(np.square(some - mean[:, None]).mean(1))
+        # Sums, as `mean` spends more time on what these do not need.
+        mean = np.add.reduce(some, 1) / np.float32(some.shape[1])
+        away = some - mean[:, None]
+        away *= away
+        spread = np.sqrt(np.add.reduce(away, 1) / np.float32(some.shape[1]))
         if taken == most or bool((spread >= FLAT).any()):
             return spread, mean
         taken = min(4 * taken, most)

@@ -63,6 +63,9 @@ def windows(rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple[in
 def look(picture: Picture, cfg: Config) -> Floats:
     numbers = []
     for strong in strokes(picture.whole_steps):
+        if not strong.any():
+            numbers.append(np.zeros(BOXES**3 + 5))
+            continue
         rows, columns = np.divmod(np.flatnonzero(strong), strong.shape[1])  # few, mostly: nothing below is done for every pixel
         boxes = _BOX[picture.pixels[(rows + 1) * picture.by, (columns + 1) * picture.by]] @ _CODE
         numbers.append(np.sqrt(np.bincount(boxes, minlength=BOXES**3) * (1000 / strong.size)))

@@ -68,8 +68,10 @@ def note(picture: Picture, cfg: Config) -> Floats:
 
 def finish(noted: Floats, cfg: Config) -> Floats:
     by = noted.shape[1] // CELLS
-    cells = np.log(noted[:, :, :-1] + 8).reshape(len(noted), CELLS, by, CELLS, by)
-    mean, top = (values.reshape(len(noted), -1) for values in (cells.mean((2, 4)), cells.max((2, 4))))
+    lines = np.log(noted[:, :, :-1] + 8).reshape(len(noted), CELLS, by, -1)
+    # Along columns first: whole lines at a time.
+    cells = [found.reshape(-1, by) for found in (lines.mean(2), lines.max(2))]
+    mean, top = (found.reshape(len(noted), -1) for found in (cells[0].mean(1), cells[1].max(1)))
     white = noted[:, :, -1]
     white = white - white.max(1, keepdims=True)  # the level of the whole picture is no matter of place
     tiles = white.reshape(len(noted), TILES, TILES)

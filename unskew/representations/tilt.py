@@ -19,7 +19,6 @@ from unskew.representations._contract import pictures_only
 
 PIXELS, CONTENT, PROBE = True, False, True
 VARIANTS: tuple[dict[str, str], ...] = ({},)
-ORDERS = 4
 LARGE = 128  # pixels of the short side from which every second pixel along each side is enough
 
 
@@ -54,13 +53,10 @@ def look(picture: Picture, cfg: Config) -> Floats:
     real, imaginary = across / size, down / size
     for _ in range(2):  # the fourth power of a number of length 1, by squaring twice
         real, imaginary = real * real - imaginary * imaginary, 2 * real * imaginary
-    # Weighted sums of the powers 1 to 4 of z: each factor is taken as a vector, each sum as an inner product.
-    total = float(size.sum())
-    a, b = real.ravel(), imaginary.ravel()
-    size_of = size.ravel()
-    x, y = size_of, np.zeros_like(size_of)
-    numbers = []
-    for _ in range(ORDERS):
-        x, y = x * a - y * b, x * b + y * a
-        numbers += [float(x.sum()) / total, float(y.sum()) / total]
-    return np.array(numbers, dtype=np.float32)
+    # Weighted sums of the powers 1 to 4 of z = a + ib: of the weight and z, its square c + id twice; each sum is an inner product.
+    a, b, weight = real.ravel(), imaginary.ravel(), size.ravel()
+    c, d = a * a - b * b, 2 * a * b
+    wa, wb, wc, wd = weight * a, weight * b, weight * c, weight * d
+    sums = [wa.sum(), wb.sum(), wc.sum(), wd.sum(), wa @ c - wb @ d, wa @ d + wb @ c, wc @ c - wd @ d, 2 * (wc @ d)]
+    numbers: Floats = np.array(sums, dtype=np.float32) / weight.sum()
+    return numbers

@@ -12,13 +12,14 @@ Differs: counts come from 16 random bits. Shares are rounded to 1/65,536 such th
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from unskew.core.matrix import slices
-from unskew.core.rng import numpy_stream
+from unskew.core.rng import numpy_stream, stream
 
 COUNTED = 100_000  # rows above which intervals are bootstrapped by counts
 CHUNK = 16_384  # rows at once: 400 draws of them are 26 MB. Part of what is drawn: another size draws other counts
@@ -69,6 +70,25 @@ def grouped_sums(values: Callable[[slice], Tensor], group: Tensor, size: int, dr
             mine, drawn = value[inside], often[:, inside]
             total[:, g] += (drawn @ mine.float()).double() if _whole(mine) else drawn.double() @ mine.double()
     return torch.zeros(draws, size, 0, dtype=torch.float64) if total is None else total
+
+
+@lru_cache(maxsize=1)
+def drawn_within(sizes: tuple[int, ...], draws: int, seed: int) -> tuple[Tensor, ...]:
+    """For classes of these sizes, (draws, size) how often each row is in each draw. Kept: all representations of the same rows are
+    judged by the same draws.
+
+    >>> [tuple(often.sum(1).tolist()) for often in drawn_within((3, 5), 2, seed=0)]  # as many as the class has
+    [(3, 3), (5, 5)]
+    """
+    generator = stream(seed, "bootstrap")
+    found = []
+    for size in sizes:
+        often = torch.zeros(draws, size, dtype=torch.int16)
+        for part in torch.split(often, max(1, 4_000_000 // size)):
+            pick = torch.randint(0, size, (len(part), size), generator=generator)
+            part.scatter_add_(1, pick, torch.ones_like(pick, dtype=torch.int16))
+        found.append(often)
+    return tuple(found)
 
 
 def _whole(value: Tensor) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from unskew.core.rng import stream
@@ -90,6 +91,10 @@ def _fit(
             start = solved[decay][0] if decay in solved else w
             if few:
                 w, value = newton(*part[:2], part[2] / total, penalty, start, tolerance=tolerance)
+            elif num_classes == 2 and x.dtype == torch.float64:  # in single precision, other rounding may stop it a step earlier
+                two = TwoClasses(*part[:2], part[2] / total, total, penalty)
+                u, value = minimise(two, _difference(start), 0.25 + penalty / 2, tolerance=tolerance, iterations=iterations)
+                w = torch.cat([-u / 2, u / 2], 2)
             else:
                 problem = Problem(*part, total, penalty)
                 w, value = minimise(problem, start, 1 / num_classes + penalty, tolerance=tolerance, iterations=iterations)
@@ -142,7 +147,8 @@ class Problem:
     penalty: Tensor
 
     def only(self, which: Tensor) -> "Problem":
-        return Problem(self.x, self.y if len(self.y) == 1 else self.y[which], self.weight[which], self.total[which], self.penalty)
+        y = self.y if len(self.y) == 1 else self.y[which]
+        return type(self)(self.x, y, self.weight[which], self.total[which], self.penalty)
 
     def loss(self, w: Tensor) -> tuple[Tensor, Tensor]:
         """Values (P,), in double precision, and gradients (P, D, C) at w (P, D, C).
@@ -169,6 +175,31 @@ class Problem:
             slope.scatter_add_(1, target, -share[:, None])
             gradient.addmm_(slope.view(-1, len(rows)), rows)
         return value, gradient.view(problems, classes, width).transpose(1, 2) + self.penalty * w
+
+
+class TwoClasses(Problem):
+    """The same for two classes by u = w_1 - w_0 alone, (P, D, 1), with w_1 = -w_0 = u / 2, as in `newton`: half the logits, and the
+    same steps. Weights are already scaled to sum to 1."""
+
+    __slots__ = ()
+
+    def loss(self, w: Tensor) -> tuple[Tensor, Tensor]:
+        flat = w[:, :, 0].contiguous()
+        value = 0.25 * (self.penalty * w.square()).sum((1, 2), dtype=torch.float64)
+        gradient = torch.zeros_like(flat)
+        step = max(256, PASS // len(flat))
+        for start in range(0, len(self.x), step):
+            part = slice(start, start + step)
+            rows, share, target = self.x[part], self.weight[:, part], self.y[:, part]
+            logits = flat @ rows.T
+            value += torch.einsum("pn,pn->p", share, F.softplus(logits, threshold=40) - target * logits)
+            gradient.addmm_(share * (logits.sigmoid_() - target), rows)
+        return value, gradient[:, :, None] + self.penalty / 2 * w
+
+
+def _difference(w: Tensor) -> Tensor:
+    """(P, D, 1) what tells two classes apart, of (P, D, 2)."""
+    return w[:, :, 1:] - w[:, :, :1]
 
 
 def minimise(

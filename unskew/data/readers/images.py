@@ -145,7 +145,8 @@ def stored_set(
         too_many_bad(broken, stored, rows, cfg.max_bad)
         readable = torch.ones(rows, dtype=torch.bool)
         readable[list(broken)] = False
-        inputs = Memory(x, readable if broken else None)
+        whole = torch.from_numpy(facts.of_size(side)) if hidden is None else None
+        inputs = Memory(x, readable if broken else None, whole=whole)
     settled = settle(
         y, labels.split, cfg, where, columns=columns, paths=names,
         twins=lambda: of_files(stored, facts.content(names), most=cfg.max_pixels),
