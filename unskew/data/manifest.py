@@ -21,7 +21,6 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -36,6 +35,7 @@ from unskew.core.errors import UserError
 from unskew.core.fetch import cache
 from unskew.core.files import whole_folder
 from unskew.core.tables import read_parquet
+from unskew.core.threads import in_order
 from unskew.data.readers.opening import FAILURES, MAX_PIXELS
 from unskew.data.texts import Content, Texts
 
@@ -201,15 +201,15 @@ def look_at_all(
     threads: int = 8,
     look: Callable[[Content], Look] | None = None,
 ) -> None:
-    """Open these rows in threads, and hand on what each tells."""
+    """Open these rows, in threads if that is quicker, and hand on what each tells."""
     one = look or look_at
 
     def several(some: Sequence[int]) -> list[Look]:
         return [one(content) for content in stored.contents(some)]
 
     chunks = [rows[k : k + _CHUNK] for k in range(0, len(rows), _CHUNK)]
-    with progress.bar("opening files", len(rows)) as advance, ThreadPoolExecutor(threads) as pool:
-        for some, looks in zip(chunks, pool.map(several, chunks), strict=True):
+    with progress.bar("opening files", len(rows)) as advance:
+        for some, looks in zip(chunks, in_order(several, chunks, threads, each=_CHUNK), strict=True):
             for row, seen in zip(some, looks, strict=True):
                 put(row, seen)
             advance(len(some))

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -13,6 +12,7 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from unskew.core.errors import UserError
+from unskew.core.threads import in_order
 from unskew.data.hide import Hiding
 from unskew.data.manifest import Facts, in_words
 from unskew.data.readers.opening import FAILURES, MAX_PIXELS, opened, shrunk, upright
@@ -111,8 +111,8 @@ def read_all(
             broken[k] = in_words(error)
         progress(1)
 
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(one, range(len(files.paths))))
+    for _ in in_order(one, range(len(files.paths)), threads):
+        pass
     return x, broken
 
 
