@@ -2,8 +2,10 @@
 
 Nine windows, half as wide and high as the picture, overlap by half. Each is read by a linear reader of its cells, and what lies
 outside by another. A simple model's errors are of two sorts: hard rows, which every part shows badly, and rows in which one part
-contradicts the others. So only rows are asked about whose rest shows their class, and a window stands out if its reader explains the
-errors among them better than every window that shares no cell with it: its interval must lie above their values.
+contradicts the others. So only rows are asked about whose rest shows their class; a reader of the window explains the errors among them
+if it prefers what the model says to the row's own class more often there than in rows that the model gets right (measure
+explained_errors). A window stands out if it does so better than every window that shares no cell with it: its interval must lie above
+their values.
 """
 
 import torch
@@ -20,17 +22,22 @@ LEAST_ERRORS = 50  # fewer, and a window stands out by chance
 Box = tuple[float, float, float, float]  # left, top, right, bottom, as shares of the sides
 
 
-def standing_out(cells: Tensor, y: Tensor, wrong: Tensor, *, seed: int = 0) -> Box | None:
-    """The window of standardised cells (n, channels, 16, 16) that alone explains which rows of classes `y` are `wrong`; None: none."""
+def standing_out(cells: Tensor, y: Tensor, logits: Tensor, *, seed: int = 0) -> Box | None:
+    """The window of standardised cells (n, channels, 16, 16) that explains a model's errors as no other part does; None: there is none.
+
+    `logits` (n, C) are the model's, of rows that it was not fitted on, with classes `y`.
+    """
+    wrong, own = logits.argmax(1) != y, y[:, None]
+    rival = logits.scatter(1, own, -torch.inf).argmax(1, keepdim=True)  # what the model says, or would say next
     places = [(top, left) for top in range(0, GRID // 2 + 1, STEP) for left in range(0, GRID // 2 + 1, STEP)]
     fold, found = spread_folds(y, FOLDS, seed), {}
     for top, left in places:
         inside = torch.zeros(GRID, GRID, dtype=torch.bool)
         inside[top : top + GRID // 2, left : left + GRID // 2] = True
-        rest = ridge_scores(cells[:, :, ~inside].flatten(1), y, fold)
-        score = ridge_scores(cells[:, :, inside].flatten(1), y, fold)
+        rest = ridge_scores(cells[:, :, ~inside].flatten(1), y, fold, logits.shape[1])
+        score = ridge_scores(cells[:, :, inside].flatten(1), y, fold, logits.shape[1])
         shown = rest.argmax(1) == y
-        margin = score.gather(1, y[:, None]).squeeze(1) - score.scatter(1, y[:, None], -torch.inf).amax(1)
+        margin = (score.gather(1, own) - score.gather(1, rival)).squeeze(1)
         found[top, left] = explained_errors(margin[shown], wrong[shown], y[shown], seed=seed)
     best = max((p for p in places if found[p].wrong >= LEAST_ERRORS), key=lambda p: found[p].value, default=None)
     if best is None:
@@ -42,9 +49,8 @@ def standing_out(cells: Tensor, y: Tensor, wrong: Tensor, *, seed: int = 0) -> B
     return left / GRID, top / GRID, (left + GRID // 2) / GRID, (top + GRID // 2) / GRID
 
 
-def ridge_scores(x: Tensor, y: Tensor, fold: Tensor, decay: float = DECAY) -> Tensor:
+def ridge_scores(x: Tensor, y: Tensor, fold: Tensor, classes: int, decay: float = DECAY) -> Tensor:
     """(n, C) scores of the classes by ridge regression on class codes, each row scored by a reader that was not fitted on it."""
-    classes = int(y.max()) + 1
     x = torch.cat([torch.ones(len(x), 1), x], 1).double()
     weight, target = class_balanced(y), F.one_hot(y, classes).double()
     folds = range(int(fold.max()) + 1)

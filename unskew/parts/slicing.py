@@ -67,12 +67,12 @@ def slice_rows(
     """Slices of rows with standardised features (n, D); `reference` has a simple model's held-out logits.
 
     With `own` they are those of a model under judgement, and the errors of slices are its errors. `part` is asked where no nuisance
-    explains the errors: of which rows are wrong it gives words for a part of the picture and its features (n, D), or None.
+    explains the errors: from the logits it finds a part of the picture, and gives words for it and its features (n, D), or None.
     """
     bad = reference.argmax(1) != y
     chosen = _explaining(nuisances, bad, y, seed)
     opinion = reference
-    if not chosen and part is not None and (found := part(bad)) is not None:
+    if not chosen and part is not None and (found := part(reference)) is not None:
         opinion = biased_reader(with_constant(found[1]), y, classes, seed=seed)
         gain = opinion.gather(1, y[:, None]).squeeze(1)
         chosen = [Nuisance(PART, found[0], found[1], gain)]

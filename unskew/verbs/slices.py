@@ -78,12 +78,12 @@ def find_slices(
     return result, _columns(data, rows, found)
 
 
-def _part(data: DataSet, rows: Tensor, wrong: Tensor, *, seed: int, workers: int) -> tuple[str, Tensor] | None:
-    """The part of the picture that stands out in what a model gets wrong: in words, and its features. None: none, or no pictures."""
+def _part(data: DataSet, rows: Tensor, logits: Tensor, *, seed: int, workers: int) -> tuple[str, Tensor] | None:
+    """The part of the picture that stands out in a model's errors: in words, and its features. None: none, or no pictures."""
     if len(data.shape) != 3 or min(data.shape[1:]) < 2 * GRID:
         return None
     cells = pixel_features(data, rows, workers)[1].view(len(rows), data.shape[0], GRID, GRID)
-    box = standing_out(cells, data.y[rows], wrong, seed=seed)
+    box = standing_out(cells, data.y[rows], logits, seed=seed)
     return None if box is None else (f"{place_of(box)} of the picture", part_features(data, rows, box, workers))
 
 
