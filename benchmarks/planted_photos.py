@@ -112,7 +112,7 @@ def page(table: Path) -> str:
         lines.append(
             f"- clean sets, {what}: {sum(int(r['false']) for r in some)} of {len(some)} with a false shortcut; questions, median: {asked:g}"
         )
-    lines += beside(other)
+    lines += beside(other, rows)
     head = (
         "kind",
         "aligned",
@@ -162,8 +162,8 @@ def cleanlab_rows(table: Path) -> dict[str, dict[str, str]]:
     return rows if all(folder.name in rows for folder in plan()) else {}
 
 
-def beside(other: dict[str, dict[str, str]]) -> list[str]:
-    """Lines on what cleanlab raises in the same folders."""
+def beside(other: dict[str, dict[str, str]], ours: list[dict[str, str]]) -> list[str]:
+    """Lines on what cleanlab raises in the same folders; an audit asks where cleanlab raises, so its questions are counted too."""
     if not other:
         return []
     rows = list(other.values())
@@ -173,10 +173,12 @@ def beside(other: dict[str, dict[str, str]]) -> list[str]:
         found.append(f"{sum(int(r['raised']) for r in some)} of {len(some)} at {100 * float(alignment):.0f} %")
     clean = [r for r in rows if r["group"] != "planted"]
     even = [r for r in clean if float(r["share"]) < 0.7]
+    asked = sum(int(r["questions"]) > 0 or r["false"] == "1" for r in ours if r["group"] != "planted")
     alarms, of_even = (sum(int(r["false"]) for r in some) for some in (clean, even))
     return [
         f"- cleanlab {rows[0]['version']} in the same folders, any property raised: {', '.join(found)}; false alarms in {alarms} of "
         f"{len(clean)} clean sets, in {of_even} of the {len(even)} whose larger class has less than 70 %",
+        f"- an audit's questions, which are the nearest thing to what cleanlab raises: in {asked} of the {len(clean)} clean sets",
         "",
         "cleanlab's column: the image properties that Datalab's default scan for spurious correlations raises (scores below 0.3), each",
         "counted as found, whether or not it is the one that was planted. Its score is in effect the error of a reader of one property:",

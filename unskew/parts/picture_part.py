@@ -30,7 +30,7 @@ def standing_out(cells: Tensor, y: Tensor, logits: Tensor, *, seed: int = 0) -> 
     wrong, own = logits.argmax(1) != y, y[:, None]
     rival = logits.scatter(1, own, -torch.inf).argmax(1, keepdim=True)  # what the model says, or would say next
     places = [(top, left) for top in range(0, GRID // 2 + 1, STEP) for left in range(0, GRID // 2 + 1, STEP)]
-    fold, found = spread_folds(y, FOLDS, seed), {}
+    fold, asked, found = spread_folds(y, FOLDS, seed), {}, {}
     for top, left in places:
         inside = torch.zeros(GRID, GRID, dtype=torch.bool)
         inside[top : top + GRID // 2, left : left + GRID // 2] = True
@@ -38,12 +38,14 @@ def standing_out(cells: Tensor, y: Tensor, logits: Tensor, *, seed: int = 0) -> 
         score = ridge_scores(cells[:, :, inside].flatten(1), y, fold, logits.shape[1])
         shown = rest.argmax(1) == y
         margin = (score.gather(1, own) - score.gather(1, rival)).squeeze(1)
-        found[top, left] = explained_errors(margin[shown], wrong[shown], y[shown], seed=seed)
+        asked[top, left] = margin[shown], wrong[shown], y[shown]
+        found[top, left] = explained_errors(*asked[top, left], bootstrap=2)  # the interval is needed of one alone
     best = max((p for p in places if found[p].wrong >= LEAST_ERRORS), key=lambda p: found[p].value, default=None)
     if best is None:
         return None
     apart = [found[p].value for p in places if max(abs(p[0] - best[0]), abs(p[1] - best[1])) >= GRID // 2]
-    if not apart or not all(found[best].low > value for value in apart):  # nothing lies apart from the centre
+    low = explained_errors(*asked[best], seed=seed).low
+    if not apart or not all(low > value for value in apart):  # nothing lies apart from the centre
         return None
     top, left = best
     return left / GRID, top / GRID, (left + GRID // 2) / GRID, (top + GRID // 2) / GRID
