@@ -56,3 +56,24 @@ def test_more_conflicting_rows_gain_what_the_curve_says():
     after = float(whole.wrong[against].double().mean())
     assert before * 2**-half.exponent == pytest.approx(after, abs=0.12)
     assert after < before
+
+
+def test_a_part_is_read_only_where_no_nuisance_explains_the_errors():
+    x, y, against, nuisances = planted()
+    reference = torch.stack([-(x[:, 1] - 2.5), x[:, 1] - 2.5], 1)
+    asked = []
+
+    def part(logits):
+        asked.append(logits)
+        return "the upper left of the picture", nuisances[0].features
+
+    assert slice_rows(x, y, 2, reference, nuisances, part=part).probe == ("shortcut",)
+    assert not asked
+    found = slice_rows(x, y, 2, reference, nuisances[1:], part=part)
+    assert asked == [reference]
+    assert (found.probe, found.read) == (("part",), ("the upper left of the picture",))
+    conflicting = torch.tensor(found.slicing.conflicting)
+    assert (conflicting[found.slicing.slice] == against).double().mean() > 0.97
+    assert {name for name, _, _ in found.explained} == {"", "part"}
+    # Where nothing stands out the model itself is the probe, as without the question.
+    assert slice_rows(x, y, 2, reference, nuisances[1:], part=lambda logits: None).probe == ()

@@ -3,10 +3,12 @@
 import torch
 
 import unskew as package
+from unskew.data.loader import normalise
 from unskew.models._contract import maker
 from unskew.training.finished import open_run
 from unskew.training.frozen import Computed, representation_of, with_features
 from unskew.training.predict import predict
+from unskew.training.simple import part_features
 
 SOURCE = "colored-mnist:base=digits,digits=3,5,8,ratio=0.9"
 FROZEN = {"model.backbone": "small-resnet", "model.size": 28, "train.steps": 30, "train.batch": 64}
@@ -63,3 +65,24 @@ def test_the_cache_does_not_depend_on_the_unused_last_module():
     with torch.no_grad():
         next(second.backbone.parameters()).add_(1)
     assert representation_of(first).key != representation_of(second).key
+
+
+def test_a_box_is_what_the_network_sees_of_the_picture():
+    data = package.load(SOURCE)
+    network = maker("frozen", {"backbone": "small-resnet", "size": 28}, data.shape, 3)().eval()
+    box, rows = (0.5, 0.0, 1.0, 0.5), torch.arange(6)
+    one = representation_of(network, box)
+    assert one.key != representation_of(network).key
+    x = data.inputs.rows(rows)[0].float() / 255
+    with torch.no_grad():
+        by_hand = network.pooled(normalise(x, data)[:, :, :14, 14:])
+        torch.testing.assert_close(one.kind.features(data, rows, x, one.cfg), by_hand)
+
+
+def test_features_of_a_part_without_weights_are_its_pixels(own_cache):
+    data = package.load(SOURCE)
+    rows = torch.arange(5)
+    found = part_features(data, rows, (0.0, 0.0, 4 / 7, 4 / 7), 0)  # 16 x 16 pixels: means of 2 x 2
+    x = normalise(data.inputs.rows(rows)[0].float() / 255, data)[:, :, :16, :16]
+    by_hand = x.reshape(5, 3, 8, 2, 8, 2).mean((3, 5)).flatten(1)
+    torch.testing.assert_close(found, by_hand)

@@ -1,10 +1,11 @@
 """Slices of a sample of rows: a biased probe, the mixture, which nuisance explains each slice, what to collect, label errors.
 
-The biased probe reads the nuisances that explain a simple model's errors, as in parts.opinion; if none does, it is that model.
+The biased probe reads the nuisances that explain a simple model's errors, as in parts.opinion; if none does, the part of the picture
+that stands out in them (parts.picture_part); without one it is that model.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +21,7 @@ from unskew.parts.opinion import NEARLY, biased_reader
 from unskew.stats.readers import FOLDS, class_balanced, held_out_logits, spread_folds, with_constant
 from unskew.stats.softmax import fit_softmax
 
+PART = "part"  # name of a part of the picture among the nuisances
 EXPLAINS = 0.7  # area under the curve from which a nuisance counts as the reason for a slice
 AXES = 64  # principal components that the plain probe reads
 DECAYS = (0.03, 0.3, 3.0)  # of the plain probe
@@ -44,6 +46,7 @@ class Sliced:
 
     slicing: Slicing
     probe: tuple[str, ...]  # nuisances that the biased probe reads; empty: the simple model itself
+    read: tuple[str, ...]  # the same in words
     wrong: Tensor  # (n,) errors of the plain probe, held out, or of the model under judgement
     explained: tuple[tuple[str, str, float], ...]  # per slice: (name, phrase, area); an empty name if none explains it
     errors: LabelErrors
@@ -57,17 +60,24 @@ def slice_rows(
     reference: Tensor,
     nuisances: Sequence[Nuisance],
     *,
+    part: Callable[[Tensor], tuple[str, Tensor] | None] | None = None,
     own: bool = False,
     seed: int = 0,
 ) -> Sliced:
     """Slices of rows with standardised features (n, D); `reference` has a simple model's held-out logits.
 
-    With `own` they are those of a model under judgement, and the errors of slices are its errors.
+    With `own` they are those of a model under judgement, and the errors of slices are its errors. `part` is asked where no nuisance
+    explains the errors: from the logits it finds a part of the picture, and gives words for it and its features (n, D), or None.
     """
     bad = reference.argmax(1) != y
     chosen = _explaining(nuisances, bad, y, seed)
     opinion = reference
-    if chosen:
+    if not chosen and part is not None and (found := part(reference)) is not None:
+        opinion = biased_reader(with_constant(found[1]), y, classes, seed=seed)
+        gain = opinion.gather(1, y[:, None]).squeeze(1)
+        chosen = [Nuisance(PART, found[0], found[1], gain)]
+        nuisances = [*nuisances, *chosen]
+    elif chosen:
         opinion = biased_reader(with_constant(torch.cat([n.features for n in chosen], 1)), y, classes, seed=seed)
     slicing = slices(features, opinion, y, seed=seed)
     axes = with_constant(leading_axes(features, AXES))
@@ -76,6 +86,7 @@ def slice_rows(
     return Sliced(
         slicing=slicing,
         probe=tuple(n.name for n in chosen),
+        read=tuple(n.phrase for n in chosen),
         wrong=bad if own else plain.argmax(1) != y,
         explained=tuple(_reason(nuisances, slicing, y, s, seed) for s in range(len(slicing.of_class))),
         errors=label_errors(plain.double().softmax(1), y),

@@ -17,6 +17,8 @@ from unskew.models.frozen import Frozen
 from unskew.models.linear import Linear
 from unskew.representations import _contract as representations
 
+WHOLE = (0.0, 0.0, 1.0, 1.0)  # left, top, right, bottom, as shares of the sides
+
 
 @dataclass(frozen=True)
 class Computed:
@@ -39,8 +41,20 @@ def is_frozen(network: nn.Module) -> TypeGuard[Frozen]:
     return isinstance(network, Frozen)
 
 
-def representation_of(network: Frozen) -> Spec:
-    """What the backbone computes, as a representation: cached by the digest of its weights.
+def inside(x: Tensor, box: tuple[float, float, float, float]) -> Tensor:
+    """The part of pictures (..., H, W) within a box.
+
+    >>> inside(torch.arange(16).view(1, 4, 4), (0.5, 0.0, 1.0, 0.5))
+    tensor([[[2, 3],
+             [6, 7]]])
+    """
+    high, wide = x.shape[-2:]
+    left, top, right, bottom = box
+    return x[..., round(top * high) : round(bottom * high), round(left * wide) : round(right * wide)]
+
+
+def representation_of(network: Frozen, box: tuple[float, float, float, float] = WHOLE) -> Spec:
+    """What the backbone computes of a box in the picture, as a representation: cached by the digest of its weights.
 
     Without those of its last module: it is not used, and random in a network that was pretrained for other classes.
     """
@@ -52,9 +66,10 @@ def representation_of(network: Frozen) -> Spec:
     def features(data: DataSet, index: Tensor, x: Tensor, cfg: object) -> Tensor:
         engine.keep_freed_memory()  # feature maps are large, and the next batch needs as much
         device = network.mean.device
-        return network.pooled(normalise(x, data).to(device)).cpu()
+        return network.pooled(inside(normalise(x, data), box).to(device)).cpu()
 
-    kind = dataclasses.replace(representations.load("layer"), features=features, state=lambda cfg: f"{weights}-{network.side}")
+    state = f"{weights}-{network.side}" + ("" if box == WHOLE else f"-{box}")
+    kind = dataclasses.replace(representations.load("layer"), features=features, state=lambda cfg: state)
     return Spec("layer", kind, kind.config(model="frozen"))
 
 

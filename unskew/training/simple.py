@@ -6,11 +6,13 @@ from torch import Tensor
 
 from unskew.data.dataset import DataSet
 from unskew.data.loader import rows_in_order
+from unskew.features import compute
+from unskew.measure.slices import leading_axes
 from unskew.methods._contract import method_class
 from unskew.models._contract import maker
 from unskew.stats.removal import without
 from unskew.training.defaults import choose, weights_at_hand
-from unskew.training.frozen import is_frozen, with_features
+from unskew.training.frozen import inside, is_frozen, representation_of, with_features
 
 
 def linear_features(data: DataSet, rows: Tensor, workers: int, any_size: bool = False) -> tuple[Tensor, Tensor] | None:
@@ -57,8 +59,7 @@ def slice_features(data: DataSet, rows: Tensor, workers: int) -> tuple[Tensor, T
     """
     if len(data.shape) == 1:
         return (*trial_features(data, rows, workers), f"vectors of {data.shape[0]} numbers")
-    photographs = len(data.shape) == 3 and linear_default(data)
-    if not photographs and not (weights_at_hand() and data.shape[-3] in (1, 3)):
+    if not _pretrained(data):
         return (*pixel_features(data, rows, workers), "pixels, shrunk")
     network = maker("frozen", {}, data.shape, len(data.classes))()
     assert is_frozen(network)
@@ -73,6 +74,34 @@ def slice_features(data: DataSet, rows: Tensor, workers: int) -> tuple[Tensor, T
     order = torch.cat(index).argsort()
     x = torch.cat(blocks)[order]
     return torch.cat(index)[order], (x - x.mean(0)) / x.std(0).clamp(min=1e-6), f"{network.cfg.backbone} at {network.side} pixels"
+
+
+def part_features(data: DataSet, rows: Tensor, box: tuple[float, float, float, float], workers: int) -> Tensor:
+    """(n, D) features of a box in pictures that can be read: its pixels, shrunk, and leading axes of pretrained features, if those are
+    what slices of the whole are looked for in.
+
+    The network sees the part at half the size at which it sees the whole, at least 64 pixels: a quarter of the work.
+    """
+    parts = []
+    for _, x in rows_in_order(data, rows, 512, workers=workers):
+        part = inside(x, box)
+        parts.append(F.adaptive_avg_pool2d(part, min(8, *part.shape[-2:])).flatten(1))
+    pixels = torch.cat(parts)
+    if not _pretrained(data):
+        return pixels
+    whole = maker("frozen", {}, data.shape, len(data.classes))()
+    assert is_frozen(whole)
+    network = maker("frozen", {"size": str(max(64, whole.side // 2))}, data.shape, len(data.classes))()
+    assert is_frozen(network)
+    _, blocks = compute(data, [representation_of(network, box)], rows, workers=workers)
+    x = blocks["layer"]
+    return torch.cat([leading_axes((x - x.mean(0)) / x.std(0).clamp(min=1e-6), 64).float(), pixels], 1)
+
+
+def _pretrained(data: DataSet) -> bool:
+    """Whether slices of these pictures or clips are looked for in features of a pretrained network."""
+    photographs = len(data.shape) == 3 and linear_default(data)
+    return photographs or (weights_at_hand() and data.shape[-3] in (1, 3))
 
 
 def linear_default(data: DataSet) -> bool:

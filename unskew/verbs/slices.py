@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import polars as pl
 import torch
@@ -15,13 +16,15 @@ from unskew.data.dataset import DataSet
 from unskew.data.pictures import thumbnails
 from unskew.features import Spec
 from unskew.measure.learning_curve import expected_error
+from unskew.measure.position_map import place_of
 from unskew.measure.representation_bias import BiasEstimate
 from unskew.parts.opinion import reference_logits
+from unskew.parts.picture_part import GRID, standing_out
 from unskew.parts.slicing import Nuisance, Sliced, slice_rows
 from unskew.records import Collect, Doubt, Shown, Slice, Slices, Table
 from unskew.stats.intervals import wilson
 from unskew.stats.sample import stratified
-from unskew.training.simple import slice_features
+from unskew.training.simple import part_features, pixel_features, slice_features
 
 SAMPLE = 2000  # rows, unless the user names another number
 PICTURES = 8  # of a slice
@@ -62,10 +65,10 @@ def find_slices(
             for one, e in estimates
             if not one.content and not one.kind.probe and not one.name.startswith("column")
         ]
-        found = slice_rows(x, y, classes, reference, nuisances, own=logits is not None, seed=seed)
+        part = partial(_part, data, rows, seed=seed, workers=workers)
+        found = slice_rows(x, y, classes, reference, nuisances, part=part, own=logits is not None, seed=seed)
         advance(1)
-    phrases = {n.name: n.phrase for n in nuisances}
-    probe = f"a reader of {', '.join(phrases[n] for n in found.probe)}" if found.probe else f"a simple linear model on {words}"
+    probe = f"a reader of {', '.join(found.read)}" if found.probe else f"a simple linear model on {words}"
     result = Slices(
         rows=len(rows), of=len(index), features=words,
         probe=probe if logits is None or found.probe else "the model itself",
@@ -73,6 +76,15 @@ def find_slices(
         exponent=found.exponent, seconds=time.monotonic() - started,
     )  # fmt: skip
     return result, _columns(data, rows, found)
+
+
+def _part(data: DataSet, rows: Tensor, logits: Tensor, *, seed: int, workers: int) -> tuple[str, Tensor] | None:
+    """The part of the picture that stands out in a model's errors: in words, and its features. None: none, or no pictures."""
+    if len(data.shape) != 3 or min(data.shape[1:]) < 2 * GRID:
+        return None
+    cells = pixel_features(data, rows, workers)[1].view(len(rows), data.shape[0], GRID, GRID)
+    box = standing_out(cells, data.y[rows], logits, seed=seed)
+    return None if box is None else (f"{place_of(box)} of the picture", part_features(data, rows, box, workers))
 
 
 def with_slices(scores: Table, columns: pl.DataFrame) -> Table:
