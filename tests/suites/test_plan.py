@@ -64,6 +64,17 @@ def test_the_field_test_divides_its_families_and_plans_auto():
         plan(field, "small", seeds=1, only=["places", "0.95", "auto"], extra={"budget": "soon"})
 
 
+def test_a_data_set_may_name_the_methods_that_fit_it(suite):
+    own = suite.read_text().replace("[data.toy]", '[data.toy]\nmethods = ["erm"]', 1)
+    suite.write_text(own)
+    assert [t.id for t in plan(read(str(suite)), "smoke")] == ["toy-s0-erm", "toy-s1-erm"]  # nobody needs the shared run
+    with pytest.raises(UserError, match="nothing to run"):
+        plan(read(str(suite)), "smoke", only=["pgd"])
+    suite.write_text(own.replace('["erm"]', '["erv"]'))
+    with pytest.raises(UserError, match=r"toy.toml:\d+: methods: 'erv' is not a method"):
+        plan(read(str(suite)), "smoke")
+
+
 def test_a_method_asked_for_leaves_the_scales_data_sets_as_they_are():
     assert [t.id for t in plan(read("pgd-table1"), "smoke", only=["erm"])] == ["colored-mnist-0.99-s0-erm"]
     assert [t.id for t in plan(read("pgd-table1"), "smoke", only=["erm", "0.95"])] == ["colored-mnist-0.95-s0-erm"]

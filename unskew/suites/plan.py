@@ -128,7 +128,11 @@ def _runs(
     )
     tasks: list[Task] = []
     paths: dict[str, str] = {}
-    used = {n: e for n, e in suite.part("method").items() if not methods or n in methods}
+    fit = [str(n) for n in suite.part("data")[data].get("methods") or suite.part("method")]
+    for n in fit:
+        if n not in suite.part("method"):
+            raise suite.wrong(f"methods: {n!r} is not a method{suggest(n, suite.part('method'))}", f"[data.{data}", "methods")
+    used = {n: e for n, e in suite.part("method").items() if n in fit and (not methods or n in methods)}
     tables = [extra, *(table for n in used for table, _ in _layers(suite, scale, data, "method", n))]
     asked = " ".join(
         [*(v for table in tables for v in table.values()), *(f"{{shared.{e.get('judge', '')}}}" for e in used.values())]

@@ -19,7 +19,7 @@ evaluate = { temporal = true }             # more questions to evaluate: leakage
 [scale.small]                              # seeds, settings, vars, evaluate; `only` leaves out data sets or methods; grid = false
                                            # takes the first value of every grid
 [data.NAME]                                # source with {at}, {seed} and vars; model, in settings {model}; settings; published;
-                                           # columns, instead of the suite's
+                                           # columns, instead of the suite's; methods, if not all fit
 at = { "0.99" = "|M|/|D|=99%" }            # values of {at} = their name in the published table
 [shared.NAME]                              # a run that methods use as {shared.NAME}: method, settings
 [method.NAME]                              # method (NAME if not given), settings, published, model; method = "auto" is that command,
@@ -57,13 +57,13 @@ TYPES: dict[str, tuple[type, ...]] = {
     "title": (str,), "force": (bool,), "published": (str,), "seeds": (int,), "columns": (dict,), "baseline": (str,), "settings": (dict,),
     "scale": (dict,), "data": (dict,), "shared": (dict,), "method": (dict,), "split": (str,), "leakage": (bool,),
     "evaluate": (dict,), "vars": (dict,), "only": (list,), "source": (str,), "at": (dict,), "model": (str,), "published_at": (str,),
-    "read_from": (str,), "choose": (str,), "grid": (dict, bool), "judge": (str,), "average": (str,), "halves": (dict,),
+    "read_from": (str,), "choose": (str,), "grid": (dict, bool), "judge": (str,), "average": (str,), "halves": (dict,), "methods": (list,),
 }  # fmt: skip
 WORDS = {str: "text", int: "a whole number", float: "a number", dict: "a table", list: "a list", bool: "true or false"}
 KEYS = ("method", "dataset", "bias_setting", "metric", "mean")  # required columns of a published table; std is optional
 PARTS = {
     "scale": {"seeds", "settings", "vars", "only", "evaluate", "grid"},
-    "data": {"source", "model", "settings", "published", "at", "scale", "columns"},
+    "data": {"source", "model", "settings", "published", "at", "scale", "columns", "methods"},
     "shared": {"method", "model", "settings", "scale"},
     "method": {"method", "model", "settings", "published", "published_at", "scale", "evaluate", "read_from", "grid", "judge"},
 }
