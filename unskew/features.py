@@ -111,6 +111,12 @@ def compute(
     return ids, {name: torch.cat([blocks.pop(name) for _, blocks in kept]).float() for name in {one.name: one for one in specs}}
 
 
+def at_hand(data: DataSet, one: Spec, rows: Tensor) -> bool:
+    """Whether the features of all these rows are in the cache, as they are when the same rows were asked for before."""
+    homes = {one.name: cache() / "features" / data.fingerprint / one.key}
+    return all(not _planned([one], homes, number, chunk)[1] for number, chunk in enumerate(torch.split(rows, CHUNK)))
+
+
 def compute_many(
     data: DataSet, specs: list[Spec], rows: Tensor, *, workers: int = 0, batch: int = 32
 ) -> tuple[Tensor, dict[str, Rows]]:
