@@ -1,14 +1,18 @@
 """The state of a run as one safetensors file: never unpickled, never half-written.
 
 It holds weights, buffers (including a method's per-sample state) and optimiser moments; a JSON header holds the step and the
-rest. Random streams, schedule and sampler position are functions of (seed, step), so they are not stored.
+rest. Random streams, schedule and sampler position are functions of (seed, step), so they are not stored. A checksum tells a file
+that was damaged since, which would otherwise be weights like any others.
 """
 
 import json
 import math
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
@@ -20,9 +24,9 @@ from unskew.core.interrupts import interrupted_later
 
 
 def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    ready = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}
+    ready, about = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}, json.dumps(facts)
     with interrupted_later():
-        raw = to_bytes(ready, metadata={"unskew": json.dumps(facts)})
+        raw = to_bytes(ready, metadata={"unskew": about, "crc32": _checksum(ready, about)})
     with replacing(path) as part:
         part.write_bytes(raw)  # a full disk then raises an ordinary OSError
 
@@ -30,13 +34,28 @@ def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with interrupted_later(), safe_open(path, framework="pt") as opened:
-            facts = json.loads((opened.metadata() or {}).get("unskew", "{}"))
+            metadata = opened.metadata() or {}
+            about = metadata.get("unskew", "{}")
+            facts = json.loads(about)
             tensors = {k: opened.get_tensor(k) for k in opened.keys()}  # noqa: SIM118 - not a dict
     except (SafetensorError, OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a usable weights file: {error}") from None
     if not isinstance(facts, dict):
         raise UserError(f"{path} is not a usable weights file: its facts are {type(facts).__name__}, not a table")
+    if "crc32" in metadata and metadata["crc32"] != _checksum(tensors, about):  # files of others have none
+        raise UserError(
+            f"{path} is not a usable weights file: it was damaged after it was written; remove it and run the command again"
+        )
     return tensors, facts
+
+
+def _checksum(tensors: Mapping[str, Tensor], about: str) -> str:
+    """Of the facts and of every number, whatever the order of the tensors."""
+    value = zlib.crc32(about.encode())
+    for name in sorted(tensors):
+        raw = tensors[name].contiguous().reshape(-1).view(torch.uint8).numpy()
+        value = zlib.crc32(memoryview(raw), zlib.crc32(name.encode(), value))
+    return f"{value:08x}"
 
 
 def pack(method: nn.Module, optimizers: dict[str, Optimizer]) -> tuple[dict[str, Tensor], dict[str, Any]]:
