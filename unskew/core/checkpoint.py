@@ -54,7 +54,7 @@ def _checksum(tensors: Mapping[str, Tensor], about: str) -> str:
     value = zlib.crc32(about.encode())
     for name in sorted(tensors):
         raw = tensors[name].contiguous().reshape(-1).view(torch.uint8).numpy()
-        value = zlib.crc32(memoryview(raw), zlib.crc32(name.encode(), value))
+        value = zlib.crc32(raw.tobytes(), zlib.crc32(name.encode(), value))
     return f"{value:08x}"
 
 
