@@ -28,6 +28,12 @@ def test_what_is_saved_comes_back(path):
     assert all(torch.equal(tensors[k], TENSORS[k]) and tensors[k].dtype == TENSORS[k].dtype for k in TENSORS)
 
 
+def test_the_same_contents_are_the_same_bytes(path, tmp_path):
+    for k in range(20):
+        checkpoint.save(tmp_path / "again.safetensors", dict(reversed(TENSORS.items())) if k % 2 else TENSORS, {"step": 4})
+        assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
+
+
 def test_a_damaged_number_is_noticed(path):
     raw = bytearray(path.read_bytes())
     start = 8 + int.from_bytes(raw[:8], "little")  # the numbers follow a header, whose length stands first

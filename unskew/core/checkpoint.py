@@ -22,11 +22,14 @@ from unskew.core.errors import UserError
 from unskew.core.files import replacing
 from unskew.core.interrupts import interrupted_later
 
+CHECKSUM = "crc32"  # among the facts of a file
+
 
 def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    ready, about = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}, json.dumps(facts)
+    ready = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}
+    about = json.dumps({**facts, CHECKSUM: _checksum(ready, facts)})  # in one entry: the order of several is left to chance
     with interrupted_later():
-        raw = to_bytes(ready, metadata={"unskew": about, "crc32": _checksum(ready, about)})
+        raw = to_bytes(ready, metadata={"unskew": about})
     with replacing(path) as part:
         part.write_bytes(raw)  # a full disk then raises an ordinary OSError
 
@@ -34,24 +37,23 @@ def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with interrupted_later(), safe_open(path, framework="pt") as opened:
-            metadata = opened.metadata() or {}
-            about = metadata.get("unskew", "{}")
-            facts = json.loads(about)
+            facts = json.loads((opened.metadata() or {}).get("unskew", "{}"))
             tensors = {k: opened.get_tensor(k) for k in opened.keys()}  # noqa: SIM118 - not a dict
     except (SafetensorError, OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a usable weights file: {error}") from None
     if not isinstance(facts, dict):
         raise UserError(f"{path} is not a usable weights file: its facts are {type(facts).__name__}, not a table")
-    if "crc32" in metadata and metadata["crc32"] != _checksum(tensors, about):  # files of others have none
+    written = facts.pop(CHECKSUM, None)
+    if written is not None and written != _checksum(tensors, facts):  # files of others have none
         raise UserError(
             f"{path} is not a usable weights file: it was damaged after it was written; remove it and run the command again"
         )
     return tensors, facts
 
 
-def _checksum(tensors: Mapping[str, Tensor], about: str) -> str:
+def _checksum(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:
     """Of the facts and of every number, whatever the order of the tensors."""
-    value = zlib.crc32(about.encode())
+    value = zlib.crc32(json.dumps(facts).encode())
     for name in sorted(tensors):
         raw = tensors[name].contiguous().reshape(-1).view(torch.uint8).numpy()
         value = zlib.crc32(raw.tobytes(), zlib.crc32(name.encode(), value))
