@@ -7,17 +7,15 @@ The same folders as of planted_photos, from the same seeds. A property counts as
 threshold. Adds a row to the CSV for each folder, from which an interrupted run resumes; then makes the page of planted_photos again.
 """
 
-import argparse
 import contextlib
-import csv
 import importlib.metadata
 import io
-import shutil
 import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.planted.folders import Folder, plan, write
+from benchmarks.planted.campaign import fill, words
+from benchmarks.planted.folders import Folder
 from benchmarks.planted_photos import page
 
 COLUMNS = (
@@ -27,33 +25,13 @@ INSTALL = 'planted_cleanlab needs cleanlab with its image checks: pip install "c
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("--only", nargs="*", default=[""], help="folders whose name contains one of these")
-    words.add_argument("--folders", type=Path, default=Path("planted-photos"), help="where the files are written")
-    words.add_argument("--keep", action="store_true", help="keep the files")
-    words.add_argument("--out", type=Path, default=Path("docs/results/planted-cleanlab.csv"))
-    given = words.parse_args()
+    given = words(__doc__, "docs/results/planted-cleanlab.csv").parse_args()
     try:
         import cleanlab  # type: ignore[import-not-found]  # noqa: F401
         import cleanvision  # type: ignore[import-not-found]  # noqa: F401
     except ImportError:
         raise SystemExit(INSTALL) from None
-    done = set()
-    if given.out.exists():
-        with open(given.out, newline="") as file:
-            done = {row["name"] for row in csv.DictReader(file)}
-    with open(given.out, "a", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS)
-        if not done:
-            table.writeheader()
-        for folder in plan():
-            if folder.name in done or not any(text in folder.name for text in given.only):
-                continue
-            place = write(folder, given.folders)
-            table.writerow(row(folder, place))
-            file.flush()
-            if not given.keep:
-                shutil.rmtree(place)
+    fill(given, COLUMNS, row)
     photos = given.out.with_name("planted-photos.csv")
     if photos.exists():
         photos.with_suffix(".md").write_text(page(photos), encoding="utf-8")

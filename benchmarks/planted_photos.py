@@ -6,7 +6,6 @@ Writes every set as a folder of JPEG or PNG files, audits it, and adds a row to 
 makes the page beside it. Constants of the probes were set on every second kind; the page reports the others apart.
 """
 
-import argparse
 import csv
 import shutil
 import statistics
@@ -15,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import unskew
-from benchmarks.planted.folders import Folder, plan, write
+from benchmarks.planted.campaign import fill, words
+from benchmarks.planted.folders import Folder, plan
 from benchmarks.planted.judge import judged
 from benchmarks.planted.kinds import KINDS
 
@@ -28,29 +28,10 @@ COLUMNS = (
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("--only", nargs="*", default=[""], help="folders whose name contains one of these")
-    words.add_argument("--folders", type=Path, default=Path("planted-photos"), help="where the files are written")
-    words.add_argument("--keep", action="store_true", help="keep the files")
-    words.add_argument("--out", type=Path, default=Path("docs/results/planted-photos.csv"))
-    words.add_argument("--trial", action="store_true", help="with the trial on pretrained features, which takes minutes a folder")
-    given = words.parse_args()
-    done = set()
-    if given.out.exists():
-        with open(given.out, newline="") as file:
-            done = {row["name"] for row in csv.DictReader(file)}
-    with open(given.out, "a", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS)
-        if not done:
-            table.writeheader()
-        for folder in plan():
-            if folder.name in done or not any(text in folder.name for text in given.only):
-                continue
-            place = write(folder, given.folders)
-            table.writerow(row(folder, place, given.trial))
-            file.flush()
-            if not given.keep:
-                shutil.rmtree(place)
+    asked = words(__doc__, "docs/results/planted-photos.csv")
+    asked.add_argument("--trial", action="store_true", help="with the trial on pretrained features, which takes minutes a folder")
+    given = asked.parse_args()
+    fill(given, COLUMNS, lambda folder, place: row(folder, place, given.trial))
     given.out.with_suffix(".md").write_text(page(given.out), encoding="utf-8")
 
 
