@@ -3,6 +3,7 @@
 import datetime
 import hashlib
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -10,12 +11,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from tests.support.photographs import noise
 from unskew.core.errors import UserError
 from unskew.data import load
 from unskew.data.sources import as_words
-from unskew.data.splitting import carve_splits, single_rows, whole_units
+from unskew.data.splitting import blocks, carve_splits, single_rows, whole_units
 
 
 def frame(n=300, **columns):
@@ -169,6 +171,33 @@ def test_by_time_a_patient_goes_with_the_last_visit():
     data = load(frame(300, when=list(range(300)), patient=patients), order="when", group="patient")
     assert all(len(found) == 1 for found in sides(data, "patient").values())
     assert int(data.split[0]) == int(data.split[299]) == 2
+
+
+def test_by_file_name_whole_blocks_of_neighbours_are_held_out(tmp_path):
+    pictures = noise(400)
+    for k, picture in enumerate(pictures):
+        place = tmp_path / ("late" if k % 7 == 0 or k >= 360 else "early") / f"{k:04d}.png"  # the last tenth is of one class
+        place.parent.mkdir(exist_ok=True)
+        Image.fromarray(picture.transpose(1, 2, 0)).save(place)
+    data = load(str(tmp_path), order="name")
+    number = torch.tensor([int(Path(p).stem) for p in data.paths])
+    side = data.split[number.argsort()]
+    changes = int((side[1:] != side[:-1]).sum())
+    assert changes <= 2 * 2 * 40 * 0.1 + 4  # each held-out block of ten has two ends; a random draw has some 140 of them
+    for code in (1, 2):
+        held = data.y[data.split == code]
+        assert len(held) == pytest.approx(40, abs=10)
+        assert 0 < int((held == data.classes.index("late")).sum()) < len(held) / 2  # both classes, the frequent one more often
+        assert int(number[data.split == code].max() - number[data.split == code].min()) > 100  # from several places
+    assert "in blocks of neighbouring files" in data.describe()["notes"][-1]
+
+
+def test_in_blocks_twins_stay_together():
+    rank, unit = torch.arange(100), torch.arange(100)
+    unit[90] = unit[3]
+    found = blocks(rank, unit, torch.ones(100, dtype=torch.bool))
+    assert int(found[90]) == int(found[3]) == 0
+    assert torch.unique(found[:90]).tolist() == list(range(9))
 
 
 def test_an_order_has_nothing_to_do_where_splits_are_given():

@@ -20,7 +20,7 @@ class DataConfig:
     bias: tuple[str, ...] = ()  # bias columns, or TABLE.parquet:COLUMN; if empty, those of a built-in set
     split: str = ""  # split column
     group: str = ""  # column whose values (patient, site, clip) are never divided between splits that are carved
-    order: str = ""  # column, or name for file names: the last rows become test and val, instead of a random draw
+    order: str = ""  # column, as of time: its last rows become test and val; or name: blocks of neighbouring files do
     size: int = 0  # side of the images in pixels; 0: their own if they agree and are at most 224, else 224
     mode: Literal["auto", "memory", "stream"] = "auto"  # auto: in memory up to `memory` gigabytes
     memory: float = 4.0  # gigabytes up to which mode=auto keeps inputs in memory

@@ -20,6 +20,8 @@ from unskew.data.duplicates import MOST_ROWS, TOO_MANY, told
 from unskew.data.reading import DataConfig
 
 CLASS_BY_CLASS = "class by class"
+BLOCKS = 50  # that the files are divided into where their order counts: a tenth of the rows comes from five places
+BLOCK = 10  # files of a block, at least, where there are enough
 _HELD_OUT = ((2, "test"), (1, "val"))  # test first: a set too small for both needs it for evaluation
 
 
@@ -77,8 +79,11 @@ def settle(
     pool = split == 0
     twin = None if alike is None else within(alike, pool)
     unit = units(len(y), group, twin)
-    if rank is not None:
-        done, carved, how = by_order(y, split, missing, cfg.holdout, rank, unit, _order_name(columns, cfg.order))
+    if rank is not None and cfg.order in columns.columns:
+        done, carved, how = by_order(y, split, missing, cfg.holdout, rank, unit, cfg.order)
+    elif rank is not None:
+        done, carved = carve_splits(y, split, cfg.holdout, cfg.seed, blocks(rank, unit, pool), missing)
+        how = "in blocks of neighbouring files, class by class as nearly as they allow"
     else:
         done, carved = carve_splits(y, split, cfg.holdout, cfg.seed, unit, missing)
         how = CLASS_BY_CLASS if group is None else f"in whole groups of {cfg.group}, class by class as nearly as they allow"
@@ -130,8 +135,18 @@ def _ranks(columns: pl.DataFrame, paths: Sequence[str], order: str, where: str) 
     return rank
 
 
-def _order_name(columns: pl.DataFrame, order: str) -> str:
-    return order if order in columns.columns else "file name"
+def blocks(rank: Tensor, unit: Tensor, pool: Tensor) -> Tensor:
+    """(N,) runs of neighbours in the order, so that few rows have a neighbour on another side; a unit is where its first row is.
+
+    The last files alone would do too, but what comes last may be unlike the rest: another day, another machine, one class.
+
+    >>> blocks(torch.arange(6), torch.tensor([0, 1, 2, 0, 4, 5]), torch.ones(6, dtype=torch.bool)).tolist()
+    [0, 1, 2, 0, 4, 5]
+    """
+    rows = rank[pool].argsort().argsort()
+    first = torch.full((int(unit.max()) + 1,), len(rank)).scatter_reduce(0, unit[pool], rows, "amin")[unit]
+    number = max(min(BLOCKS, len(rows) // BLOCK), min(10, len(rows)))
+    return first * number // max(1, len(rows))
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:

@@ -163,13 +163,19 @@ def shortcut(groups: Groups) -> Said:
 
 
 def worst_class(groups: Groups) -> str:
-    """The class with the lowest accuracy; one of at least 30 rows if there is any."""
-    judged = [c for c in groups.cells if not c.small] or list(groups.cells)
-    if not judged:
+    """The class with the lowest accuracy: one of at least 30 rows if there is any, and beside it a smaller one that is lower still."""
+    if not groups.cells:
         return "no class has rows"
-    worst = min(judged, key=lambda c: c.accuracy)
-    few = f", under {SMALL_GROUP}" if worst.small else ""
-    return f"worst class: {groups.classes[worst.y]}, {percent(worst.accuracy)} of {worst.n} rows{few}"
+    worst = min([c for c in groups.cells if not c.small] or groups.cells, key=lambda c: c.accuracy)
+    text = f"worst class: {_right(groups, worst)}"
+    if worst.small:
+        return f"{text}, under {SMALL_GROUP}"
+    lowest = min(groups.cells, key=lambda c: c.accuracy)
+    return f"{text} (perhaps {_right(groups, lowest)}: too few to be sure)" if lowest.small else text
+
+
+def _right(groups: Groups, cell: Cell) -> str:
+    return f"{groups.classes[cell.y]}, {percent(cell.accuracy)} of {cell.n} rows"
 
 
 def difference(a: Estimate, b: Estimate) -> tuple[float, float, float]:

@@ -55,11 +55,10 @@ def test_a_set_that_unskew_wrote_keeps_its_splits(tmp_path):
         assert torch.equal(back.split.bincount(), made.split.bincount())
 
 
-def test_order_by_file_name(folder):
+def test_order_by_file_name_holds_out_whole_blocks(folder):
     data = load(folder, order="name", holdout=0.25)
-    names = [p.replace("\\", "/").split("/")[-1] for p in data.paths]
-    assert {n for n, s in zip(names, data.split.tolist(), strict=True) if s == 2} == {"9.png", "10.png", "11.png"}
-    assert {n for n, s in zip(names, data.split.tolist(), strict=True) if s == 1} == {"7.png", "8.png"}
+    assert {name: len(data.rows(name)) for name in ("train", "val", "test")} == {"train": 15, "val": 4, "test": 5}
+    assert "blocks of neighbouring files" in data.describe()["notes"][-1]
 
 
 def test_class_folders_have_no_group_column(folder):
