@@ -143,5 +143,5 @@ def test_pieces_of_a_batch_have_the_features_of_the_whole(monkeypatch, side):
     specs = [spec(name) for name in ("color:kind=histogram", "crop", "low_resolution", "spectrum", "texture", "position")]
     whole = {one.name: _base._one(one, data, torch.arange(7), data.inputs.x.float() / 255) for one in specs}
     monkeypatch.setattr(_base, "PIECE", 2 * 3 * side * side)
-    for name, block in _base._computed(specs, data, torch.arange(7), data.inputs.x).items():
+    for name, block in _base._in_pieces(specs, data, torch.arange(7), data.inputs.x).items():
         torch.testing.assert_close(block, whole[name], rtol=1e-4, atol=1e-4, msg=name)

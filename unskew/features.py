@@ -273,7 +273,7 @@ def _made(
         return
     # One stream for all chunks: workers start once, while this process still uses little memory.
     wanted = [part for chunk, todo in lacking if _looks(todo) for part in torch.split(chunk, batch)]
-    stream = _stream(data, wanted, workers, [one for one in specs if one.kind.look is not None])
+    stream = _stream(data, wanted, workers, specs)
     for chunk, todo in lacking:
         yield _chunk(data, todo, chunk, islice(stream, -(-len(chunk) // batch)) if _looks(todo) else None)
 
@@ -287,8 +287,7 @@ class _Features:
     batch: int
 
     def __call__(self, chunk: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        looking = [one for one in self.specs if one.kind.look is not None]
-        parts = _stream(self.data, list(torch.split(chunk, self.batch)), 0, looking) if _looks(self.specs) else None
+        parts = _stream(self.data, list(torch.split(chunk, self.batch)), 0, self.specs) if _looks(self.specs) else None
         return _chunk(self.data, self.specs, chunk, parts)
 
 
@@ -306,34 +305,41 @@ def _looks(specs: list[Spec]) -> bool:
     return any(one.kind.pixels for one in specs)
 
 
-Part = tuple[Tensor, Tensor | None, dict[str, Tensor]]  # ids, inputs, and what was seen at full resolution by representation
+Part = tuple[Tensor, Tensor | None, dict[str, Tensor]]  # ids, inputs if anything still needs them, and features by representation
 
 
 @dataclass(frozen=True)
-class _Decoded:
-    """What is read of a batch of rows."""
+class _Read:
+    """What is made of a batch of rows where it is decoded, so that pixels need not travel between processes: what was seen at full
+    resolution, and whatever takes a few pictures at a time. A network is not among it: it has all threads of this process, or a GPU."""
 
     source: native.Seen
+    data: DataSet
+    small: list[Spec]
+    whole: bool  # whether the inputs are needed afterwards
 
     def __call__(self, index: Tensor) -> Any:
         x, fine, found = self.source.rows(index)
+        if not bool(fine.all()):
+            index, x = index[fine], x[fine]
+        made = _in_pieces(self.small, self.data, index, x) if len(index) else {}
         # As arrays: of a tensor only a handle is sent, which takes longer than the few numbers that most looks give.
-        return index, x, fine, {name: block.numpy() for name, block in found.items()}
+        return index, x if self.whole else None, {name: block.numpy() for name, block in (found | made).items()}
 
 
-def _stream(data: DataSet, batches: list[Tensor], workers: int, looking: list[Spec]) -> Iterator[Part]:
-    """(ids, inputs as they are, what was seen) of each batch in order, without unreadable rows. Every file is decoded once."""
+def _stream(data: DataSet, batches: list[Tensor], workers: int, specs: list[Spec]) -> Iterator[Part]:
+    """What is read of each batch in order, without unreadable rows. Every file is decoded once."""
     if not batches:
         return
     # What comes after the pixels is done for a batch at once: for one picture, calls take longer than the numbers in them.
+    looking = [one for one in specs if one.kind.look is not None]
     looks = tuple((one.name, one.kind.note or one.kind.look, one.cfg) for one in looking if one.kind.look is not None)
     finish = {one.name: one.kind.finish for one in looking if one.kind.note is not None and one.kind.finish is not None}
-    source = native.seen(data, looks, finish)
-    local = Resources(workers=0 if data.inputs.in_memory else workers)
-    parts = map_rows(_Decoded(source), batches, local)
-    for index, x, fine, arrays in parts:
-        found = {name: torch.from_numpy(block) for name, block in arrays.items()}
-        yield (index, x, found) if bool(fine.all()) else (index[fine], x[fine], found)
+    small = [one for one in specs if one.kind.pieces]
+    whole = any(one.kind.pixels and one.kind.look is None and not one.kind.pieces for one in specs)
+    work = _Read(native.seen(data, looks, finish), data, small, whole)
+    for index, x, arrays in map_rows(work, batches, Resources(workers=0 if data.inputs.in_memory else workers)):
+        yield index, x, {name: torch.from_numpy(block) for name, block in arrays.items()}
 
 
 def _common(rows: Tensor, found: Found) -> tuple[Tensor, dict[str, Tensor]]:
@@ -354,27 +360,23 @@ def _chunk(data: DataSet, specs: list[Spec], rows: Tensor, batches: Iterable[Par
     for index, x, found in batches if batches is not None else [(rows, None, {})]:
         ids.append(index)
         if len(index):
-            computed = _computed([one for one in specs if one.kind.look is None], data, index, x)
+            rest = [one for one in specs if one.name not in found]
+            whole = to_float(x, torch.float32) if x is not None and _looks(rest) else None
+            found = found | {one.name: _one(one, data, index, whole) for one in rest}
             for name, collected in parts.items():  # other chunks may lack more, so more may have been seen
-                collected.append(found[name] if name in found else computed[name])
+                collected.append(found[name])
     return torch.cat(ids), {name: torch.cat(p) if p else torch.zeros(0, 1) for name, p in parts.items()}
 
 
-def _computed(specs: list[Spec], data: DataSet, index: Tensor, x: Tensor | None) -> dict[str, Tensor]:
-    """Features of a batch of rows by name."""
-    few = [one for one in specs if one.kind.pieces]
-    rest = [one for one in specs if not one.kind.pieces]
-    whole = to_float(x, torch.float32) if x is not None and _looks(rest) else None
-    together = {one.name: _one(one, data, index, whole) for one in rest}
-    if x is None or not few:
-        return together
-    parts: dict[str, list[Tensor]] = {one.name: [] for one in few}
+def _in_pieces(specs: list[Spec], data: DataSet, index: Tensor, x: Tensor) -> dict[str, Tensor]:
+    """Features of a batch of rows by name, computed for a few of them at a time, which stay in the processor's cache."""
+    parts: dict[str, list[Tensor]] = {one.name: [] for one in specs}
     size = max(1, PIECE // max(1, x[0].numel()))
-    for ids, piece in zip(torch.split(index, size), torch.split(x, size), strict=True):
+    for ids, piece in zip(torch.split(index, size), torch.split(x, size), strict=True) if specs else ():
         numbers = to_float(piece, torch.float32)
-        for one in few:
+        for one in specs:
             parts[one.name].append(_one(one, data, ids, numbers))
-    return together | {name: torch.cat(blocks) for name, blocks in parts.items()}
+    return {name: torch.cat(blocks) for name, blocks in parts.items()}
 
 
 def _one(one: Spec, data: DataSet, index: Tensor, x: Tensor | None) -> Tensor:
