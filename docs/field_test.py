@@ -15,6 +15,9 @@ HERE = Path(__file__).parent / "results"
 TABLE = HERE / "field-test.csv"
 FIGURES = ("worst_group", "conflicting", "aligned", "class_balanced")
 COLUMNS = (*FIGURES, "f1_macro")  # the last one for several labels per row
+TWO = ("ground", "tint")  # the shortcuts of places-two: for each, aligned minus conflicting accuracy
+ENDED = ("collapsed", "inverted")  # what a run must not end as; empty: neither; "?": the run's folder is gone
+MORE = (*TWO, "ended")
 WORST_GROUP = ("places", "places-two")  # families whose every test group has at least 30 rows, as the suite says
 UNBIASED = ("0.5", "0.1", "0.125", "0.16667", "0.2", "1")
 SEVERAL = "tiles"  # several labels per row: its figure is F1, and it has a table of its own
@@ -39,11 +42,24 @@ def collect(folder: Path) -> None:
         figures = {name: "" if one["figures"].get(name) is None else f"{100 * one['figures'][name]:.2f}" for name in COLUMNS}
         key = (one["data"], one["at"], one["name"], str(one["seed"]))
         names = ("data", "at", "method", "seed")
-        rows[key] = dict(zip(names, key, strict=True)) | figures | {"seconds": f"{one['seconds']:.0f}", "commit": one["commit"]}
+        about = {"seconds": f"{one['seconds']:.0f}", "commit": one["commit"]}
+        rows[key] = dict(zip(names, key, strict=True)) | figures | judged(folder / "runs" / path.stem / "run") | about
     with open(TABLE, "w", encoding="utf-8", newline="") as out:
-        writer = csv.DictWriter(out, ("data", "at", "method", "seed", *COLUMNS, "seconds", "commit"), lineterminator="\n")
+        writer = csv.DictWriter(out, ("data", "at", "method", "seed", *COLUMNS, *MORE, "seconds", "commit"), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows[key] for key in sorted(rows))
+
+
+def judged(run: Path) -> dict[str, str]:
+    """What the judgement of a run says beyond its figures."""
+    try:
+        found = json.loads((run / "metrics-test.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return dict.fromkeys(TWO, "") | {"ended": "?"}
+    by_bias = found.get("by_bias", {})
+    gaps = {name: 100 * (by_bias[name]["aligned"] - by_bias[name]["conflicting"]) for name in TWO if len(by_bias) > 1}
+    ended = " ".join(kind for kind in found["verdict"]["kinds"] if kind in ENDED)
+    return {name: f"{gaps[name]:.2f}" if name in gaps else "" for name in TWO} | {"ended": ended}
 
 
 def of_auto(folder: Path) -> dict[str, str]:
@@ -54,7 +70,8 @@ def of_auto(folder: Path) -> dict[str, str]:
     values = {name: chosen["test"][name]["value"] for name in FIGURES}
     figures = {name: "" if value is None else f"{100 * value:.2f}" for name, value in values.items()}
     about = {"data": data, "at": at, "method": "auto", "seed": str(found["seed"])}
-    return {**about, **figures, "f1_macro": "", "seconds": f"{found['seconds']:.0f}", "commit": found["commit"]}
+    more = {"f1_macro": ""} | dict.fromkeys(TWO, "") | {"ended": "?"}
+    return {**about, **figures, **more, "seconds": f"{found['seconds']:.0f}", "commit": found["commit"]}
 
 
 def place_of(source: str, seed: int) -> tuple[str, str]:
@@ -68,7 +85,7 @@ def place_of(source: str, seed: int) -> tuple[str, str]:
 
 def read() -> Rows:
     rows = csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines()) if TABLE.is_file() else []
-    return [{"f1_macro": "", **row} for row in rows]
+    return [{"f1_macro": "", "ended": "?"} | dict.fromkeys(TWO, "") | row for row in rows]
 
 
 def metric(data: str, at: str) -> str:
@@ -106,8 +123,31 @@ def page() -> str:
         lines.append(f"| {data} | {'unbiased' if at in UNBIASED else f'{100 * float(at):g} %'} | {' | '.join(shown)} |")
     several = [c for c in every if c[0] == SEVERAL]
     return "\n".join(
-        [*lines, "", *_verdicts(rows, cells), "", *(_several(rows, several) if several else []), *_regret(rows, cells), ""]
+        [*lines, "", *_verdicts(rows, cells), "", *_two(rows), *(_several(rows, several) if several else []), *_regret(rows, cells), ""]
     )
+
+
+def _two(rows: Rows) -> list[str]:
+    """Reliance on each of two shortcuts: repairing one must not feed the other."""
+    ats = [at for at in SUITE["data"]["places-two"]["at"] if any(r["at"] == at and r[TWO[0]] for r in rows)]
+    if not ats:
+        return []
+    methods = [m for m in METHODS if any(r["method"] == m and r[TWO[0]] for r in rows)]
+    lines = [
+        "## Two shortcuts at once",
+        "",
+        "places-two: accuracy where a shortcut agrees with the class minus accuracy where it does not, in points, for each of the two by",
+        "itself; the other one agrees with the class in half of both. 0: not used. A method that ends one by leaning on the other would",
+        "have more of the other than erm.",
+        "",
+        f"| alignment | shortcut | {' | '.join(methods)} |",
+        f"|---|---|{'---:|' * len(methods)}",
+    ]
+    for at in ats:
+        for name in TWO:
+            shown = [_shown(cell(rows, "places-two", at, method, name)) for method in methods]
+            lines.append(f"| {'unbiased' if at in UNBIASED else f'{100 * float(at):g} %'} | {name} | {' | '.join(shown)} |")
+    return [*lines, ""]
 
 
 def _several(rows: Rows, cells: list[tuple[str, str]]) -> list[str]:
@@ -150,6 +190,8 @@ def _verdicts(rows: Rows, cells: list[tuple[str, str]]) -> list[str]:
         else:
             lost.append((f"{data} {100 * float(at):g} %", mean["advised"] - base))
     half = sum(share >= 0.5 for _, share in closed)
+    known_end = [r for r in rows if r["ended"] != "?"]
+    badly = [f"{r['method']} on {r['data']} {r['at']}, seed {r['seed']} ({r['ended']})" for r in known_end if r["ended"]]
     return [
         "## What it says",
         "",
@@ -159,6 +201,7 @@ def _verdicts(rows: Rows, cells: list[tuple[str, str]]) -> list[str]:
         *(f"  - {name}: {100 * share:.0f} % of the gap" for name, share in closed),
         "- Elsewhere it gains or loses, in points: " + (", ".join(f"{n} {v:+.1f}" for n, v in lost) or "no such cell") + ".",
         "- On unbiased twins class-balanced accuracy changes by, in points: " + ", ".join(f"{n} {v:+.1f}" for n, v in harm) + ".",
+        f"- Ended inverted or collapsed to one class, of {len(known_end)} runs whose verdict is kept: {'; '.join(badly) or 'none'}.",
     ]
 
 
