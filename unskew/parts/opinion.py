@@ -4,8 +4,10 @@ A reference model is wrong on the rows that lack the shortcut, and on the hard o
 border, ...) explain which rows those are, a reader of just these gives the opinion: it cannot see the content, so it errs on the
 rows that lack the shortcut and on few others. If none does, the reference's own opinion has to do.
 
-A second shortcut hides behind the first. So where the reference can be fitted again, it is fitted with the weights found so far, and
-what explains the errors it then makes gives a further opinion; the class is made independent of all of them.
+A second shortcut hides behind the first, and a model that may not use the first would lean on it all the more. So where the reference can
+be fitted again, it is fitted with the weights found so far, and what explains the errors it then makes is read too, for a further opinion.
+What is left to read is weaker, so that reader errs on many rows that do have the second shortcut. Rows that it and the reference both get
+wrong are surer to lack it, but fewer. The class is made independent of the one and of the other, and the two weights are averaged.
 """
 
 from dataclasses import dataclass
@@ -137,23 +139,25 @@ def opinion_of(
         code = reference.argmax(1)
         weight = independence_weights(y, code, classes)
         return Opinion(rows, code, code.new_empty(len(y), 0), weight, (), tuple(explanations))
-    votes = [_votes(simple, chosen, y, classes, class_balanced(y), seed)]
-    weight = _weights(y, votes, classes)
+    votes = _votes(simple, chosen, y, classes, class_balanced(y), seed)
+    said, sure = [votes.argmax(2)], [votes.argmax(2)]
+    weight = _weights(y, said, classes)
     names, specs = list(chosen), nuisances(data)
-    while features is not None and len(votes) < MOST_OPINIONS:
-        again = reference_logits(features, y, classes, weight=weight, seed=seed)
-        left = _ranked(specs, simple, y, classes, again.argmax(1) != y, weight, seed)
-        chosen = _chosen(left)
+    while features is not None and len(said) < MOST_OPINIONS:
+        again = [reference_logits(features, y, classes, weight=weight, seed=seed).argmax(1)]
+        chosen = _chosen(_ranked(specs, simple, y, classes, again[0] != y, weight, seed))
         if not chosen:
             break
-        more = [*votes, _votes(simple, chosen, y, classes, weight, seed)]
-        balanced = _weights(y, more, classes)
+        again += [reference_logits(features, y, classes, weight=weight, seed=seed + k).argmax(1) for k in range(1, SEEDS)]
+        read = _votes(simple, chosen, y, classes, weight, seed).argmax(2)
+        both = torch.where((read != y) & (torch.stack(again) != y), read, y)
+        balanced = (_weights(y, [*said, read], classes) + _weights(y, [*sure, both], classes)) / 2
         if effective_rows(balanced) < LEAST_EFFECTIVE * classes:
-            break  # too few rows contradict both
-        votes, weight = more, balanced
+            break  # too few rows contradict all of them
+        said, sure, weight = [*said, read], [*sure, both], balanced
         names += [name for name in chosen if name not in names]
-    codes = torch.stack([v.softmax(2).mean(0).argmax(1) for v in votes], 1)
-    return Opinion(rows, codes[:, 0], codes[:, 1:], weight, tuple(names), tuple(explanations))
+    further = torch.stack([read.mode(0).values for read in said], 1)[:, 1:]
+    return Opinion(rows, votes.softmax(2).mean(0).argmax(1), further, weight, tuple(names), tuple(explanations))
 
 
 def _chosen(explanations: list[Explanation]) -> list[str]:
@@ -185,9 +189,9 @@ def _readers(x: Tensor, y: Tensor, classes: int, weight: Tensor, seed: int) -> T
     return torch.stack([biased_logits(x, y, classes, decay=decay, weight=weight, seed=seed + k) for k in range(SEEDS)])
 
 
-def _weights(y: Tensor, votes: list[Tensor], classes: int) -> Tensor:
-    """The mean over the seeds of weights that make the class independent of each opinion."""
-    codes = torch.stack([v.argmax(2) for v in votes], 2)  # (SEEDS, n, K)
+def _weights(y: Tensor, opinions: list[Tensor], classes: int) -> Tensor:
+    """The mean over the seeds of weights that make the class independent of each opinion (SEEDS, n)."""
+    codes = torch.stack(opinions, 2)  # (SEEDS, n, K)
     return torch.stack([independence_weights(y, code, classes) for code in codes]).mean(0)
 
 
