@@ -64,3 +64,17 @@ def test_scores_are_those_of_scikit_learn():
         # Its penalty is not divided by the weights' sum; the constant is free in both.
         reader = Ridge(alpha=0.1 * len(y)).fit(x[out].double(), torch.eye(3)[y[out]].double(), sample_weight=weight[out])
         torch.testing.assert_close(found[~out], torch.from_numpy(reader.predict(x[~out].double())), atol=1e-6, rtol=1e-6)
+
+
+def test_readers_of_wide_windows_are_the_same_with_any_number_of_threads():
+    """The general solver fails with several threads where the normal equations have some 500 columns."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(700, 576, generator=generator), torch.arange(700) % 5
+    fold, before = torch.arange(700) // 5 % 5, torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = ridge_scores(x, y, fold, 5)
+        torch.set_num_threads(2)
+        torch.testing.assert_close(ridge_scores(x, y, fold, 5), alone)
+    finally:
+        torch.set_num_threads(before)
