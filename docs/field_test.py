@@ -123,7 +123,16 @@ def page() -> str:
         lines.append(f"| {data} | {'unbiased' if at in UNBIASED else f'{100 * float(at):g} %'} | {' | '.join(shown)} |")
     several = [c for c in every if c[0] == SEVERAL]
     return "\n".join(
-        [*lines, "", *_verdicts(rows, cells), "", *_two(rows), *(_several(rows, several) if several else []), *_regret(rows, cells), ""]
+        [
+            *lines,
+            "",
+            *_verdicts(rows, cells),
+            "",
+            *_two(rows),
+            *(_several(rows, several) if several else []),
+            *_regret(rows, cells),
+            "",
+        ]
     )
 
 

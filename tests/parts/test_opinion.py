@@ -69,7 +69,7 @@ def test_what_tells_little_of_the_class_is_left_in():
     named = ("color:kind=mean", "color:kind=max", "crop:where=border", "tone")
     explanations = tuple(Explanation(n, n, errors, a) for n, a in zip(named, (0.9, 0.4, 0.56, 0.99), strict=True))
     empty = torch.empty(0)
-    said = Opinion(empty, empty, empty, empty, named, explanations)
+    said = Opinion(empty, empty, empty, empty, empty, named, explanations)
     assert removable(said, 10) == {"color": ("color:kind=mean",), "border": ("crop:where=border",)}  # nothing removes tone
     assert removable(said, 2) == {"color": ("color:kind=mean",)}  # 56 % is hardly above the chance of one in two
     assert removable(dataclasses.replace(said, source=("color:kind=max",)), 10) == {}

@@ -50,6 +50,7 @@ class Opinion:
     code: Tensor  # (n,) the class that the biased model would say
     further: Tensor  # (n, K) what readers of further shortcuts would say; K is often 0
     weight: Tensor  # (n,) mean 1
+    judging: Tensor  # (n,) the same by the readers alone: rows that were picked for a model's errors are no fair judge of a model
     source: tuple[str, ...]  # representations that were read; empty: the reference itself
     explanations: tuple[Explanation, ...]  # the best first
 
@@ -138,10 +139,10 @@ def opinion_of(
     if not chosen:
         code = reference.argmax(1)
         weight = independence_weights(y, code, classes)
-        return Opinion(rows, code, code.new_empty(len(y), 0), weight, (), tuple(explanations))
+        return Opinion(rows, code, code.new_empty(len(y), 0), weight, weight, (), tuple(explanations))
     votes = _votes(simple, chosen, y, classes, class_balanced(y), seed)
     said, sure = [votes.argmax(2)], [votes.argmax(2)]
-    weight = _weights(y, said, classes)
+    weight = judging = _weights(y, said, classes)
     names, specs = list(chosen), nuisances(data)
     while features is not None and len(said) < MOST_OPINIONS:
         again = [reference_logits(features, y, classes, weight=weight, seed=seed).argmax(1)]
@@ -151,13 +152,14 @@ def opinion_of(
         again += [reference_logits(features, y, classes, weight=weight, seed=seed + k).argmax(1) for k in range(1, SEEDS)]
         read = _votes(simple, chosen, y, classes, weight, seed).argmax(2)
         both = torch.where((read != y) & (torch.stack(again) != y), read, y)
-        balanced = (_weights(y, [*said, read], classes) + _weights(y, [*sure, both], classes)) / 2
+        by_reader = _weights(y, [*said, read], classes)
+        balanced = (by_reader + _weights(y, [*sure, both], classes)) / 2
         if effective_rows(balanced) < LEAST_EFFECTIVE * classes:
             break  # too few rows contradict all of them
-        said, sure, weight = [*said, read], [*sure, both], balanced
+        said, sure, weight, judging = [*said, read], [*sure, both], balanced, by_reader
         names += [name for name in chosen if name not in names]
     further = torch.stack([read.mode(0).values for read in said], 1)[:, 1:]
-    return Opinion(rows, votes.softmax(2).mean(0).argmax(1), further, weight, tuple(names), tuple(explanations))
+    return Opinion(rows, votes.softmax(2).mean(0).argmax(1), further, weight, judging, tuple(names), tuple(explanations))
 
 
 def _chosen(explanations: list[Explanation]) -> list[str]:

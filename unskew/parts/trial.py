@@ -105,7 +105,7 @@ def trial(
     y, classes = data.y[rows], len(data.classes)
     reference = reference_logits(features, y, classes, seed=seed)
     opinion = opinion_of(data, rows, y, classes, reference, features=features, seed=seed, workers=workers)
-    w, alike = opinion.weight, class_balanced(y)
+    w, alike = opinion.judging, class_balanced(y)
 
     def layer(x: Tensor, weight: Tensor) -> Tensor:
         x = torch.cat([x.new_ones(len(x), 1), x], 1)
