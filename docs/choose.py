@@ -28,7 +28,8 @@ def table(rows: field_test.Rows) -> str:
             gains = {name: v for name, v in biased.items() if v >= WORTH}
             harms = {name: v for name, v in biased.items() if v <= -WORTH}
             shown = f"{len(gains)} of {len(biased)}: {_range(gains)}" if gains else f"0 of {len(biased)}" if biased else "–"
-            lines.append(f"| `{method}` | {shown} | {_listed(harms) or ('none' if biased else '–')} | {_range(twins) or '–'} |")
+            harmed = f"{len(harms)} of {len(biased)}: {_range(harms)}" if len(harms) > 2 else _listed(harms) or "none"
+            lines.append(f"| `{method}` | {shown} | {harmed if biased else '–'} | {_range(twins) or '–'} |")
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ import csv
 import json
 import statistics
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -208,10 +209,20 @@ def _verdicts(rows: Rows, cells: list[tuple[str, str]]) -> list[str]:
         "",
         f"- Where known groups beat erm by 10 points or more, `advised` closes at least half of the gap in {half} of {len(closed)} cells:",
         *(f"  - {name}: {100 * share:.0f} % of the gap" for name, share in closed),
-        "- Elsewhere it gains or loses, in points: " + (", ".join(f"{n} {v:+.1f}" for n, v in lost) or "no such cell") + ".",
-        "- On unbiased twins class-balanced accuracy changes by, in points: " + ", ".join(f"{n} {v:+.1f}" for n, v in harm) + ".",
-        f"- Ended inverted or collapsed to one class, of {len(known_end)} runs whose verdict is kept: {'; '.join(badly) or 'none'}.",
+        *_wrapped("- Elsewhere it gains or loses, in points: " + (_points(lost) or "no such cell") + "."),
+        *_wrapped(f"- On unbiased twins class-balanced accuracy changes by, in points: {_points(harm)}."),
+        *_wrapped(
+            f"- Ended inverted or collapsed to one class, of {len(known_end)} runs whose verdict is kept: {'; '.join(badly) or 'none'}."
+        ),
     ]
+
+
+def _points(found: list[tuple[str, float]]) -> str:
+    return ", ".join(f"{name} {value:+.1f}" for name, value in found)
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 130, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def regrets(rows: Rows, data: str, at: str) -> dict[str, float] | None:
@@ -264,8 +275,12 @@ def _regret(rows: Rows, cells: list[tuple[str, str]]) -> list[str]:
     return [
         *lines,
         "",
-        f"- Beside the better of group_dro and dfr, which know the groups, auto is at, in points: {', '.join(known) or 'not run yet'}.",
-        f"- On unbiased twins its class-balanced accuracy beside that of erm, in points: {', '.join(harm) or 'not run yet'}.",
+        *_wrapped(
+            f"- Beside the better of group_dro and dfr, which know the groups, auto is at, in points: {', '.join(known) or 'not run yet'}."
+        ),
+        *_wrapped(
+            f"- On unbiased twins its class-balanced accuracy beside that of erm, in points: {', '.join(harm) or 'not run yet'}."
+        ),
     ]
 
 
