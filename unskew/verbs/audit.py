@@ -164,7 +164,8 @@ def _finished(out: Path, asked: Mapping[str, Any], data: DataSet, chosen: Sequen
     claim(out, "audit", known, asked)
     with refusing(f"{path} is damaged or was not written by this version of unskew; remove it, or choose another --out"):
         result = Audit.of_json(there, Table.read(out / "scores.parquet"), out / "audit.html")
-        audit_table(result), result.json()  # what the command prints: whatever is missing is noticed here
+        audit_table(result)  # what the command prints, and what it writes: whatever is missing is noticed here
+        result.json()
     progress.say(f"{out} is already finished; nothing to do")
     return result
 

@@ -148,7 +148,8 @@ def _finished(out: Path, asked: Mapping[str, Any], limit: float) -> Auto | None:
         return None
     with refusing(f"{path} is damaged or was not written by this version of unskew; remove it, or choose another --out"):
         result = Auto.of_json(read_json(path), out / "auto.html")
-        auto_text(result), result.json()  # what the command prints: whatever is missing is noticed here
+        auto_text(result)  # what the command prints, and what it writes: whatever is missing is noticed here
+        result.json()
     if result.cut and limit > result.budget:
         return None
     progress.say(f"{out} is already finished; nothing to do")
