@@ -50,7 +50,7 @@ class Opinion:
     code: Tensor  # (n,) the class that the biased model would say
     further: Tensor  # (n, K) what readers of further shortcuts would say; K is often 0
     weight: Tensor  # (n,) mean 1
-    judging: Tensor  # (n,) by the readers alone, for a trial: rows that were picked for a model's errors are no fair judge of a model
+    judging: Tensor  # (n,) by the readers alone, for a trial: rows picked for a model's errors are no fair judge of a model
     source: tuple[str, ...]  # representations that were read; empty: the reference itself
     explanations: tuple[Explanation, ...]  # the best first
 

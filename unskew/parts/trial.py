@@ -7,7 +7,9 @@ r"""A quick trial before advice: on features, held out, does balancing against t
 w makes class and the biased reader's opinion independent (parts.opinion), so L_w is the loss where the shortcut tells nothing; b gives
 every class the same say on the rows as they are. Two linear layers are compared, each on rows it was not fitted on: a plain one, and
 one that was fitted with w. Where there are several shortcuts, w is that of the readers alone (`Opinion.judging`): the weights that
-last_layer trains with also favour rows that a model got wrong, and are not tried themselves. Balancing is advised if some nuisance explains the plain layer's errors for certain (the 95 % interval of
+last_layer trains with also favour rows that a model got wrong, and are not tried themselves.
+
+Balancing is advised if some nuisance explains the plain layer's errors for certain (the 95 % interval of
 measure explained_errors stays above 0.6), the gain G is certain (1.645 standard errors) and at least the cost K, in loss or in accuracy,
 and accuracy rises where the shortcut tells nothing and on the rows that lack it.
 
