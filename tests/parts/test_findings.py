@@ -69,9 +69,10 @@ def test_what_a_simple_model_follows_against_the_class_is_a_shortcut():
     )  # a model that reads what is shown errs on a tenth of the rows, whatever the cue
     lives_on_it = dataclasses.replace(trial((), 0.0), judged=(index, cue == y))
     reads_content = dataclasses.replace(trial((), 0.0), judged=(index, content))
-    assert followed(estimate, index, lives_on_it, 2) == (0.0, True)
-    accuracy, follows = followed(estimate, index, reads_content, 2)
+    assert followed(estimate, index, lives_on_it, 2) == (0.0, 1.0, True)
+    accuracy, elsewhere, follows = followed(estimate, index, reads_content, 2)
     assert accuracy == pytest.approx(0.9, abs=0.07)
+    assert elsewhere == pytest.approx(0.9, abs=0.04)
     assert not follows
     one = spec("tone")
     assert describe(one, estimate, ("a", "b"), (), lives_on_it, index).verdict == "shortcut"
@@ -79,7 +80,7 @@ def test_what_a_simple_model_follows_against_the_class_is_a_shortcut():
     assert describe(one, estimate, ("a", "b"), (), reads_content, index).verdict == "question"
     # The trial may have seen only some of the rows, and too few of them say nothing.
     some = dataclasses.replace(trial((), 0.0), judged=(index[:30], (cue == y)[:30]))
-    assert followed(estimate, index, some, 2) == (None, False)
+    assert followed(estimate, index, some, 2) == (None, None, False)
 
 
 def test_what_is_not_above_chance_is_clean_and_hardly_above_it_a_trace(told):
@@ -136,3 +137,21 @@ def test_words():
     assert len(questions(asked)) == 2
     assert "--expect c" in questions(asked)[1]
     assert questions([lone]) == []
+
+
+def test_what_a_simple_model_hardly_goes_by_is_told_but_not_pressed():
+    asked = [finding(n, "question", 0.2, contradicting=40, followed=0.86, elsewhere=0.93) for n in "abcd"]
+    said = verdict(asked, 50)
+    assert (
+        "but a simple model hardly goes by it (right in 86 % of the rows where it points to another class, 93 % elsewhere)"
+        in said
+    )
+    assert said.endswith("3 more things tell something of the class, but a simple model hardly goes by them.")
+    assert "question" not in said
+    assert len(questions(asked)) == 1
+    # One that misleads the model is asked first and counted.
+    asked.append(finding("e", "question", 0.1, contradicting=40, followed=0.6, elsewhere=0.93))
+    assert "1 more question below. 3 more things" in verdict(asked, 50)
+    assert questions(asked)[0].startswith("Is the e part of")
+    for name in "abcd":
+        assert f"--expect {name}" in questions(asked)[0]

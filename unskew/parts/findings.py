@@ -40,6 +40,7 @@ WIDEST = 300  # numbers of a representation, above which its reader is fitted on
 DECAYS = (1e-1, 1e-2)
 MOST_QUESTIONS = 2
 ANYTHING = "local"  # reads anything and so names nothing: it leads only if nothing else reads half as much
+HARDLY = 0.8  # of its accuracy elsewhere: a simple model that keeps this much where something misleads hardly goes by it
 FEW = 10  # rows without the shortcut, below which weighting cannot help
 
 
@@ -60,20 +61,22 @@ def kind_of(e: BiasEstimate, one: Spec, expected: bool, trial: Trial | None, fol
     return "shortcut" if trial.helps(LIKELY) else "question"
 
 
-def followed(e: BiasEstimate, index: Tensor, trial: Trial | None, classes: int) -> tuple[float | None, bool]:
-    """The simple model's accuracy on rows where the reader points away from the class, and whether that is surely below chance.
+def followed(e: BiasEstimate, index: Tensor, trial: Trial | None, classes: int) -> tuple[float | None, float | None, bool]:
+    """The simple model's accuracy on rows where the reader points away from the class, its accuracy on the others, and whether the
+    first is surely below chance.
 
     A model that reads the content is right about most of these rows. One that lives on this representation is wrong about them,
     more often than if it guessed.
     """
     if trial is None or trial.judged is None:
-        return None, False
+        return None, None, False
     ids, right = trial.judged
-    gain = e.gain[torch.searchsorted(index, ids)]  # both sorted; the trial's rows are among the audited ones
-    there = right[gain < 0]
-    if len(there) < LEAST_MISLED:
-        return None, False
-    return float(there.double().mean()), wilson(int(there.sum()), len(there))[1] < 1 / classes
+    misled = e.gain[torch.searchsorted(index, ids)] < 0  # both sorted; the trial's rows are among the audited ones
+    there, others = right[misled], right[~misled]
+    if min(len(there), len(others)) < LEAST_MISLED:
+        return None, None, False
+    surely = wilson(int(there.sum()), len(there))[1] < 1 / classes
+    return float(there.double().mean()), float(others.double().mean()), surely
 
 
 def describe(
@@ -85,7 +88,7 @@ def describe(
     index: Tensor | None = None,
 ) -> Finding:
     """The finding for one representation, in numbers and in a sentence; `index` has the sample ids of the estimate's rows."""
-    accuracy, follows = followed(e, index, trial, len(classes)) if index is not None else (None, False)
+    misled, elsewhere, follows = followed(e, index, trial, len(classes)) if index is not None else (None, None, False)
     read = f"{100 * max(e.bias, 0):.0f} % of the label can be read from {one.phrase} alone"
     chance = "" if math.isnan(e.chance) else f"chance level {100 * max(e.chance, 0):.0f} %, "
     explains = {name: value for name, _, value in trial.nuisances} if trial else {}
@@ -109,7 +112,8 @@ def describe(
         n=e.n,
         note=e.note,
         explains=explains.get(one.name),
-        followed=accuracy,
+        followed=misled,
+        elsewhere=elsewhere,
     )
 
 
@@ -173,6 +177,11 @@ def leading(findings: Sequence[Finding]) -> list[Finding]:
     return [f for f in findings if f.verdict in ("shortcut", "question") and not f.same_as]
 
 
+def pressing(f: Finding) -> bool:
+    """Whether a question cannot wait: nothing was tried, or a simple model is wrong more often where this misleads."""
+    return f.followed is None or f.elsewhere is None or f.followed < HARDLY * f.elsewhere
+
+
 def verdict(findings: Sequence[Finding], rows: int) -> str:
     """The audit in a sentence or two: the first row of its table."""
     lead = leading(findings)
@@ -190,12 +199,28 @@ def verdict(findings: Sequence[Finding], rows: int) -> str:
             why = f", and it explains which rows a simple model gets wrong ({top.explains:.2f})"
         text = f"Shortcut: the class shows in {_phrase(top)}: {read}{why}."
     else:
-        text = f"Shortcut or signal? The class shows in {_phrase(top)}: {read}. Only you can say whether it should."
+        text = (
+            f"Shortcut or signal? The class shows in {_phrase(top)}: {read}{_unmoved(top)}. Only you can say whether it should."
+        )
     if top.contradicting is not None and top.contradicting < FEW:
         text += f" {_hardly(top)}"
-    kinds = [("more shortcut", "shortcut"), ("more question", "question")]
-    more = [f"{n} {words}{'s' if n > 1 else ''}" for words, kind in kinds if (n := sum(f.verdict == kind for f in others))]
-    return f"{text} {' and '.join(more).capitalize()} below." if more else text
+    asked = [f for f in others if f.verdict == "question"]
+    urgent = sum(pressing(f) for f in asked)
+    counts = [("more shortcut", len(others) - len(asked)), ("more question", urgent)]
+    more = [f"{n} {words}{'s' if n > 1 else ''}" for words, n in counts if n]
+    if more:
+        text += f" {' and '.join(more).capitalize()} below."
+    if calm := len(asked) - urgent:
+        thing, them = ("thing tells", "it") if calm == 1 else ("things tell", "them")
+        text += f" {calm} more {thing} something of the class, but a simple model hardly goes by {them}."
+    return text
+
+
+def _unmoved(f: Finding) -> str:
+    if pressing(f) or f.followed is None or f.elsewhere is None:
+        return ""
+    there, elsewhere = (f"{100 * value:.0f} %" for value in (f.followed, f.elsewhere))
+    return f", but a simple model hardly goes by it (right in {there} of the rows where it points to another class, {elsewhere} elsewhere)"
 
 
 def _hardly(f: Finding) -> str:
@@ -207,13 +232,14 @@ def _hardly(f: Finding) -> str:
 
 
 def questions(findings: Sequence[Finding]) -> list[str]:
-    """What only the user can answer, each with the option that answers it; the clearest ones in full."""
-    open_ = [f for f in leading(findings) if f.verdict == "question"]
+    """What only the user can answer, each with the option that answers it; the most pressing ones in full, at least one."""
+    open_ = sorted((f for f in leading(findings) if f.verdict == "question"), key=lambda f: not pressing(f))
+    full = min(MOST_QUESTIONS, max(1, sum(map(pressing, open_))))
     asked = [
         f"Is {_phrase(f)} part of what makes the class? {f.sentence} If so, say --expect {_word(f)}; the answer is remembered."
-        for f in open_[:MOST_QUESTIONS]
+        for f in open_[:full]
     ]
-    rest = [f"{f.label or f.name} (--expect {_word(f)})" for f in open_[MOST_QUESTIONS:]]
+    rest = [f"{f.label or f.name} (--expect {_word(f)})" for f in open_[full:]]
     return [*asked[:-1], f"{asked[-1]} The same goes for {_listed(rest)}."] if rest else asked
 
 

@@ -40,6 +40,7 @@ class Finding:
     followed: float | None = (
         None  # accuracy of a simple model where this points to another class; None: not tried, or too few rows
     )
+    elsewhere: float | None = None  # its accuracy on the other rows
     contradicting: int | None = None  # rows whose class is not the one that its reader says
     same_as: str = ""  # the finding above that already tells what this one tells
     adds: float | None = None  # share of the label beyond what that finding tells
