@@ -3,6 +3,7 @@
 import torch
 
 import unskew as package
+from unskew.parts.opinion import opinion_of
 from unskew.records import Table
 from unskew.repairs.independence import tempered
 from unskew.stats.independence import effective_rows
@@ -32,6 +33,21 @@ def test_several_labels_have_one_raked_weight(tmp_path, own_cache, monkeypatch):
     weight = found.table.column("weight")
     assert bool((weight >= 0).all())
     assert float(weight.mean()) > 0
+
+
+def test_a_layer_of_features_is_asked_for_further_shortcuts(tmp_path, own_cache, monkeypatch):
+    """Where the reference can be fitted again, what is left once the first shortcut is balanced is looked for (parts.opinion)."""
+    seen = []
+
+    def spy(*args, features=None, **more):
+        seen.append(features)
+        return opinion_of(*args, features=features, **more)
+
+    monkeypatch.setattr("unskew.repairs.independence.opinion_of", spy)
+    monkeypatch.setattr("unskew.training.reference.linear_features", _pixels)
+    package.repair(SOURCE, "independence", out=tmp_path / "w.parquet", settings=QUICK, force=True)
+    data = package.load(SOURCE)
+    torch.testing.assert_close(seen[0], _pixels(data, data.rows("train"), 0)[1])
 
 
 def _pixels(data, rows, workers, any_size=False):

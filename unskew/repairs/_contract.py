@@ -57,8 +57,9 @@ class Work(Protocol):
         """The data set with the inputs that the network takes: features computed before, if it is frozen."""
         ...
 
-    def reference(self, steps: int, folds: int) -> tuple[Tensor, Tensor]:
-        """(ids, held-out logits) of a simple model: (n, C), or (n, L, 2) for several labels per row."""
+    def reference(self, steps: int, folds: int) -> tuple[Tensor, Tensor, Tensor | None]:
+        """(ids, held-out logits, features) of a simple model: logits are (n, C), or (n, L, 2) for several labels per row; features are
+        those that it is a linear layer of, if it is one."""
         ...
 
     def opinion(self, run: str, method: str) -> tuple[Tensor, Tensor]:

@@ -13,8 +13,10 @@ w      column `weight`     chance of being drawn, up to a factor; class shares s
 The biased model, in three steps. A reference: a linear layer on pretrained features (photographs) or on the vectors, or networks
 trained with GCE for `steps` steps (small images, clips), each judged on rows it was not fitted on. Simple representations (colour,
 border, texture, spectrum, ...) are asked which of them explains the reference's errors (measure explained_errors). If some do, a
-linear reader of these, fitted with GCE, gives the opinion; if none does, the reference does. Weights that leave fewer than `least`
-effective rows are raised to a power below 1 until they do not.
+linear reader of these, fitted with GCE, gives the opinion; if none does, the reference does. A linear layer is then fitted again with
+the weights, and what explains the errors that are left gives a further opinion, which the class is made independent of too: balancing
+against one shortcut must not feed another. Weights that leave fewer than `least` effective rows are raised to a power below 1 until
+they do not.
 
 Several labels per row: an opinion for each label, and one weight that is raked until every label is independent of its own.
 
@@ -55,7 +57,7 @@ def use(cfg: Config) -> Use:
 
 def apply(work: Work, cfg: Config) -> Outcome:
     data = work.data
-    index, reference = work.reference(cfg.steps, cfg.folds)
+    index, reference, features = work.reference(cfg.steps, cfg.folds)
     y = data.y[index]
     if data.multi_label:
         opinions = [
@@ -66,7 +68,7 @@ def apply(work: Work, cfg: Config) -> Outcome:
         weight = tempered(raked_weights(y, code), cfg.least)
         away = (code != y.long()).double().mean(1)
         return Outcome(index, weight, away, figures=_figures(opinions, weight), representations=_sources(opinions))
-    found = opinion_of(data, index, y, len(data.classes), reference, seed=work.seed, workers=work.workers)
+    found = opinion_of(data, index, y, len(data.classes), reference, features=features, seed=work.seed, workers=work.workers)
     progress.say(found.words())
     weight = tempered(found.weight, cfg.least)
     got, free = agreement(weight, y, found.code, len(data.classes))

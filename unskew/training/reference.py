@@ -34,15 +34,16 @@ def reference(
     model: str,
     settings: Mapping[str, Any],
     workers: int,
-) -> tuple[Tensor, Tensor]:
-    """(ids, held-out logits): (n, C), or (n, L, 2) for several labels. A linear layer where features can be had, else networks."""
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """(ids, held-out logits, features): logits are (n, C), or (n, L, 2) for several labels. A linear layer of the features where these
+    can be had, else networks and no features."""
     found = None if model else linear_features(data, rows, workers, any_size=data.multi_label)
     if found is not None:
         index, x = found
         y = data.y[index]
         if not data.multi_label:
-            return index, reference_logits(x, y, len(data.classes), seed=seed)
-        return index, torch.stack([reference_logits(x, column.long(), 2, seed=seed) for column in y.unbind(1)], 1)
+            return index, reference_logits(x, y, len(data.classes), seed=seed), x
+        return index, torch.stack([reference_logits(x, column.long(), 2, seed=seed) for column in y.unbind(1)], 1), x
     if data.multi_label:
         raise UserError("several labels per row need features for the reference; leave out --model")
     y, fold = data.y[rows], spread_folds(data.y[rows], folds, seed)
@@ -58,7 +59,7 @@ def reference(
         ids_of.append(ids)
         logits.append(z)
     order = torch.cat(ids_of).argsort()
-    return torch.cat(ids_of)[order], torch.cat(logits)[order]
+    return torch.cat(ids_of)[order], torch.cat(logits)[order], None
 
 
 def _enough(rows: int, batch: int = 128, passes: int = 20) -> int:

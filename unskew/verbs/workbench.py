@@ -67,7 +67,7 @@ class Workbench:
     def seen_by(self, network: nn.Module) -> DataSet:
         return with_features(self.data, network, self.rows, self.workers) if is_frozen(network) else self.data
 
-    def reference(self, steps: int, folds: int) -> tuple[Tensor, Tensor]:
+    def reference(self, steps: int, folds: int) -> tuple[Tensor, Tensor, Tensor | None]:
         return reference(
             self.data, self.rows, self.out.absolute(), steps=steps, folds=folds, seed=self.seed, device=self.device,
             model=self.model, settings=self.given.training().shared().dotted(), workers=self.workers,
