@@ -99,8 +99,10 @@ def test_several_labels_and_tiny_classes_are_not_tried():
     assert advice(data, None).method == "erm"
 
 
-def test_a_second_shortcut_is_found_behind_the_first():
-    """Pictures whose colour agrees with the class in 95 % of rows and whose stripes do in 90 %, each by itself."""
+@pytest.fixture(scope="module")
+def two_shortcuts():
+    """Pictures whose colour agrees with the class in 95 % of rows and whose stripes do in 90 %, each by itself; and a layer that sees
+    both shortcuts well, and the class hardly."""
     generator = torch.Generator().manual_seed(0)
     n = 1500
     y = torch.randint(0, 2, (n,), generator=generator)
@@ -111,11 +113,14 @@ def test_a_second_shortcut_is_found_behind_the_first():
     wave = 0.15 * torch.tensor([1.0, 1.0, -1.0, -1.0]).repeat(4)
     x += torch.where(stripes[:, None, None, None] == 1, wave.view(1, 1, 1, 16), wave.view(1, 1, 16, 1)) + 0.15
     data = package.load((x.clamp(0, 1).numpy(), y.numpy()))
-    rows = torch.arange(len(data.y))
-    # A layer that sees both shortcuts well, and the class hardly.
     content = y + 1.5 * torch.randn(n, generator=generator)
     seen = torch.stack([colour.float(), stripes.float(), content], 1) + 0.05 * torch.randn(n, 3, generator=generator)
-    seen = (seen - seen.mean(0)) / seen.std(0)
+    return data, y, colour, stripes, (seen - seen.mean(0)) / seen.std(0)
+
+
+def test_a_second_shortcut_is_found_behind_the_first(two_shortcuts):
+    data, y, colour, stripes, seen = two_shortcuts
+    rows = torch.arange(len(data.y))
     one = opinion_of(data, rows, y, 2, reference_logits(seen, y, 2))
     both = opinion_of(data, rows, y, 2, reference_logits(seen, y, 2), features=seen)
     assert one.further.shape[1] == 0
@@ -129,6 +134,22 @@ def test_a_second_shortcut_is_found_behind_the_first():
     assert abs(tells(both.weight, stripes) - 0.5) < 0.1
     assert max(tells(one.weight, colour), tells(one.weight, stripes)) > 0.75
     assert "separate shortcuts" in both.words()
+
+
+def test_what_is_advised_is_what_was_tried(two_shortcuts, monkeypatch):
+    """The fuller weights against two shortcuts, or those of the readers alone where a trial does not support the fuller ones."""
+    data, seen = two_shortcuts[0], two_shortcuts[4]
+    monkeypatch.setattr("unskew.parts.trial.decision", lambda tried, explained: (True, ""))
+    found = trial(data, torch.arange(len(data.y)), seen)
+    assert (found.supports, found.weights) == (True, "opinion")
+    monkeypatch.setattr("unskew.parts.trial.decision", lambda tried, explained: (tried.weights == "readers", ""))
+    milder = trial(data, torch.arange(len(data.y)), seen)
+    assert (milder.supports, milder.weights) == (True, "readers")
+    assert milder.independent != found.independent
+    assert milder.independent[0] == found.independent[0]  # the plain layer, judged by the same rows
+    monkeypatch.setattr("unskew.training.reference.linear_default", lambda data: True)
+    assert advice(data, milder).settings == {"weights": "readers"}
+    assert advice(data, found).settings == {"weights": "opinion"}
 
 
 def explained(name, value, low, accuracy):

@@ -7,7 +7,8 @@ r"""last_layer: a linear last layer on frozen features, balanced against a short
 ===========  ====================  ==============================================================================================
 phi          --model               standardised features of a frozen pretrained network (images, clips), or the vector itself
 w            weights               plain: 1. groups: 1 / n(class, bias). difficulty: exp(-gamma p_y), p a held-out plain layer's.
-                                   opinion: class and a biased reader's opinion are independent under w (see repair independence)
+                                   opinion: class and a biased reader's opinion are independent under w (see repair independence).
+                                   readers: the same, but against further shortcuts by their readers alone (see part opinion)
 delta        decays                the one with the lowest weighted loss on rows that its layer was not fitted on
 ===========  ====================  ==============================================================================================
 
@@ -46,7 +47,7 @@ FOLDS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastLayerConfig:
-    weights: Literal["auto", "plain", "groups", "difficulty", "opinion"] = "auto"  # see the table above
+    weights: Literal["auto", "plain", "groups", "difficulty", "opinion", "readers"] = "auto"  # see the table above
     decays: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # strengths of the penalty to choose from
     gamma: float = 4.0  # of weights=difficulty
 
@@ -116,7 +117,7 @@ class LastLayer(Method):
                 features=problem.features, seed=problem.seed, workers=problem.workers,
             )  # fmt: skip
             progress.say(found.words())
-            weight = found.weight
+            weight = found.judging if kind == "readers" else found.weight
         weight = weight if problem.weight is None else weight * problem.weight
         return weight / weight.mean()
 

@@ -6,8 +6,9 @@ r"""A quick trial before advice: on features, held out, does balancing against t
 
 w makes class and the biased reader's opinion independent (parts.opinion), so L_w is the loss where the shortcut tells nothing; b gives
 every class the same say on the rows as they are. Two linear layers are compared, each on rows it was not fitted on: a plain one, and
-one that was fitted with w. Where there are several shortcuts, w is that of the readers alone (`Opinion.judging`): the weights that
-last_layer trains with also favour rows that a model got wrong, and are not tried themselves.
+one that was fitted with balancing weights. Where there are several shortcuts, w is that of the readers alone (`Opinion.judging`), as
+rows picked for a model's errors are no fair judge of a model. The fuller weights, which also favour such rows, are tried first, and w
+itself (`weights=readers` of last_layer) where these are not supported. What is advised is what was tried.
 
 Balancing is advised if some nuisance explains the plain layer's errors for certain (the 95 % interval of
 measure explained_errors stays above 0.6), the gain G is certain (1.645 standard errors) and at least the cost K, in loss or in accuracy,
@@ -62,6 +63,7 @@ class Trial:
     gain: float  # fall of the loss where the shortcut tells nothing, in nats
     error: float  # standard error of `gain`
     cost: float  # rise of the class-balanced loss on the rows as they are
+    weights: str = "opinion"  # of last_layer: which of the weights were tried, "opinion" or "readers"
     removed: str = ""  # what was taken out of the pictures, one of TAKEN_OUT; empty: the rows were balanced
     judged: tuple[Tensor, Tensor] | None = None  # ids of the rows, and whether the simple model is right about them, held out
 
@@ -85,6 +87,7 @@ class Trial:
             "conflicting_rows": self.conflicting_rows,
             "explained_errors": {name: value for name, _, value in self.nuisances},
             "named": list(self.named),
+            "weights": self.weights,
             "removed": self.removed,
             "effective_rows": self.effective,
             "loss": {"gain": self.gain, "error": self.error, "cost": self.cost},
@@ -117,7 +120,7 @@ def trial(
     plain = layer(features, alike)
     away = (opinion.code != y).double()
 
-    def judged(after: Tensor, named: tuple[str, ...], removed: str) -> Trial:
+    def judged(after: Tensor, named: tuple[str, ...], removed: str = "", weights: str = "opinion") -> Trial:
         gain, error = loss_fall(plain, after, y, w)
         tried = Trial(
             supports=False,
@@ -133,15 +136,18 @@ def trial(
             gain=gain,
             error=error,
             cost=-loss_fall(plain, after, y, alike)[0],
+            weights=weights,
             removed=removed,
             judged=(rows, reference.argmax(1) == y),
         )
         supports, reason = decision(tried, opinion.explained)
         return dataclasses.replace(tried, supports=supports, reason=reason)
 
-    balanced = judged(layer(features, w), opinion.source, "")
+    balanced = judged(layer(features, opinion.weight), opinion.source)
+    if not balanced.supports and opinion.further.shape[1]:
+        balanced = judged(layer(features, w), opinion.source, weights="readers")
     taken = removable(opinion, classes) if without is not None else {}
-    others = [judged(layer(without(what), alike), named, what) for what, named in taken.items()] if without is not None else []
+    others = [judged(layer(without(what), alike), named, removed=what) for what, named in taken.items()] if without is not None else []
     return max((one for one in (balanced, *others) if one.supports), key=lambda one: one.gain, default=balanced)
 
 

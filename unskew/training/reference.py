@@ -95,7 +95,7 @@ def advice(data: DataSet, tried: Trial | None) -> Advice:
         return Advice(*plain, "there is nothing to try on this data", {})
     if not tried.supports:
         return Advice(*plain, tried.reason, tried.json())
-    robust = ("last_layer", {"weights": "opinion"}) if linear else ("independence", {})
+    robust = ("last_layer", {"weights": tried.weights}) if linear else ("independence", {})
     if tried.removed:
         robust = ("neutralise", {"what": tried.removed})
     return Advice(*robust, tried.reason, tried.json())
