@@ -147,7 +147,9 @@ def trial(
     if not balanced.supports and opinion.further.shape[1]:
         balanced = judged(layer(features, w), opinion.source, weights="readers")
     taken = removable(opinion, classes) if without is not None else {}
-    others = [judged(layer(without(what), alike), named, removed=what) for what, named in taken.items()] if without is not None else []
+    others = (
+        [judged(layer(without(what), alike), named, removed=what) for what, named in taken.items()] if without is not None else []
+    )
     return max((one for one in (balanced, *others) if one.supports), key=lambda one: one.gain, default=balanced)
 
 
