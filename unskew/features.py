@@ -15,6 +15,7 @@ from unskew.core.errors import UserError
 from unskew.core.executor import Resources, map_rows, on_cluster
 from unskew.core.fetch import cache
 from unskew.core.matrix import Rows, Spill
+from unskew.core.memory import release
 from unskew.data import native
 from unskew.data.dataset import DataSet
 from unskew.data.loader import to_float
@@ -261,6 +262,7 @@ def _chunks(
                         checkpoint.save(paths[one.name], {"features": made[one.name], "index": index}, {"name": one.name})
             yield _common(chunk, found)
             advance(len(chunk))
+            release()  # gaps between what is kept add up over hundreds of chunks
 
 
 def _made(

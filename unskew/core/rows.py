@@ -17,6 +17,7 @@ from torch import Tensor
 
 from unskew.core.cluster import check_nodes, check_ray, ray_amount, ray_cluster
 from unskew.core.errors import UserError
+from unskew.core.memory import release
 
 T = TypeVar("T")
 
@@ -109,6 +110,7 @@ def deaf_to_interrupts(worker: int) -> None:
 
 def _in_processes(work: Callable[[Tensor], T], parts: Sequence[Tensor], workers: int) -> Iterator[T]:
     """torch's DataLoader is the pool: it keeps the order, and a few parts ahead."""
+    release()  # what is held when workers start is held by each of them
     yield from torch.utils.data.DataLoader(
         _Parts(work),
         batch_sampler=cast(Any, parts),
