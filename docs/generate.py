@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from docs import auto_runs, choose, field_test, import_graph, robustness, scale, speed
+from docs import auto_runs, choose, costs, field_test, import_graph, robustness, scale, speed
 from unskew.cli import app
 from unskew.core import reference, registry
 
@@ -62,6 +62,7 @@ def pages() -> dict[str, str]:
         "cards.md": cards_page(),
         "settings.md": settings_page(),
         "choose.md": choose.page(),
+        "cluster.md": costs.page(),
         "floors.svg": import_graph.picture(),
         "results/auto.md": auto_runs.page(),
         "results/field-test.md": field_test.page(),
