@@ -200,7 +200,7 @@ def verdict(findings: Sequence[Finding], rows: int) -> str:
         text = f"Shortcut: the class shows in {_phrase(top)}: {read}{why}."
     else:
         text = (
-            f"Shortcut or signal? The class shows in {_phrase(top)}: {read}{_unmoved(top)}. Only you can say whether it should."
+            f"Shortcut or signal? The class shows in {_phrase(top)}: {read}.{_unmoved(top)} Only you can say whether it should."
         )
     if top.contradicting is not None and top.contradicting < FEW:
         text += f" {_hardly(top)}"
@@ -220,7 +220,7 @@ def _unmoved(f: Finding) -> str:
     if pressing(f) or f.followed is None or f.elsewhere is None:
         return ""
     there, elsewhere = (f"{100 * value:.0f} %" for value in (f.followed, f.elsewhere))
-    return f", but a simple model hardly goes by it (right in {there} of the rows where it points to another class, {elsewhere} elsewhere)"
+    return f" A simple model hardly goes by it: right in {there} of the rows where it points to another class, {elsewhere} elsewhere."
 
 
 def _hardly(f: Finding) -> str:
@@ -239,8 +239,11 @@ def questions(findings: Sequence[Finding]) -> list[str]:
         f"Is {_phrase(f)} part of what makes the class? {f.sentence} If so, say --expect {_word(f)}; the answer is remembered."
         for f in open_[:full]
     ]
-    rest = [f"{f.label or f.name} (--expect {_word(f)})" for f in open_[full:]]
-    return [*asked[:-1], f"{asked[-1]} The same goes for {_listed(rest)}."] if rest else asked
+    rest = open_[full:]
+    if not rest:
+        return asked
+    many = f"{_phrase(rest[0])} is" if len(rest) == 1 else f"{len(rest)} more are"
+    return [*asked[:-1], f"{asked[-1]} In the table, {many} asked about in the same way, by the small name there."]
 
 
 def _phrase(f: Finding) -> str:
