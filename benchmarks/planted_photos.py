@@ -67,6 +67,8 @@ def page(table: Path) -> str:
         if tried
         else "Without the trial (`--no-trial`), so only what cannot be part of a picture is called a shortcut; the rest is asked about. "
         "[With the trial](planted-photos-trial.md).",
+        "Questions are separate things that are asked about"
+        + (", but for those that the simple model hardly goes by." if tried else "; without a trial, all of them."),
         "",
     ]
     numbers = {kind.name: k for k, kind in enumerate(KINDS)}
