@@ -5,6 +5,7 @@ import os
 # One thread each: two test workers with two threads each on two cores wait for one another. Before torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +18,10 @@ from PIL import Image
 
 settings.register_profile("repo", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("repo")
+
+# A shell that runs the tests in its background makes them, and whatever they start, deaf to Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost", "0.0.0.0")
 
