@@ -11,9 +11,13 @@ WORTH = 1.0  # points below which a change is none
 
 
 def page() -> str:
-    """The page with its measured part made again."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    return f"{before}{BEGIN}\n\n{table(field_test.read())}\n\n{END}{rest.split(END)[1]}"
+    return filled(PAGE, table(field_test.read()))
+
+
+def filled(path: Path, measured: str) -> str:
+    """The page with what is between its two marks made again."""
+    before, rest = path.read_text(encoding="utf-8").split(BEGIN)
+    return f"{before}{BEGIN}\n\n{measured}\n\n{END}{rest.split(END)[1]}"
 
 
 def table(rows: field_test.Rows) -> str:

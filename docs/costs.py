@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from docs import scale, speed
-from docs.choose import BEGIN, END
+from docs.choose import filled
 
 PAGE = Path(__file__).parent / "cluster.md"
 CALLED = {
@@ -14,9 +14,7 @@ CALLED = {
 
 
 def page() -> str:
-    """The page with its measured part made again."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    return f"{before}{BEGIN}\n\n{measured()}\n\n{END}{rest.split(END)[1]}"
+    return filled(PAGE, measured())
 
 
 def measured() -> str:

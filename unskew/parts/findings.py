@@ -203,7 +203,7 @@ def verdict(findings: Sequence[Finding], rows: int) -> str:
             f"Shortcut or signal? The class shows in {_phrase(top)}: {read}.{_unmoved(top)} Only you can say whether it should."
         )
     if top.contradicting is not None and top.contradicting < FEW:
-        text += f" {_hardly(top)}"
+        text += f" {_too_few(top)}"
     asked = [f for f in others if f.verdict == "question"]
     urgent = sum(pressing(f) for f in asked)
     counts = [("more shortcut", len(others) - len(asked)), ("more question", urgent)]
@@ -223,7 +223,7 @@ def _unmoved(f: Finding) -> str:
     return f" A simple model hardly goes by it: right in {there} of the rows where it points to another class, {elsewhere} elsewhere."
 
 
-def _hardly(f: Finding) -> str:
+def _too_few(f: Finding) -> str:
     rows = "No row lacks" if not f.contradicting else f"Only {f.contradicting} of {f.n} rows lack"
     return (
         f"{rows} it, so no weighting of the rows can help: collect rows in which it points to another class, or train with it "
