@@ -1,6 +1,7 @@
 """What findings are called, in which order, and which are the same thing."""
 
 import dataclasses
+import math
 
 import pytest
 import torch
@@ -83,6 +84,30 @@ def test_what_a_simple_model_follows_against_the_class_is_a_shortcut():
     assert followed(estimate, index, some, 2) == (None, None, False)
 
 
+def test_what_tells_the_class_where_a_pretrained_network_is_blind_is_a_shortcut():
+    generator = torch.Generator().manual_seed(0)
+    n = 600
+    y = torch.randint(0, 2, (n,), generator=generator)
+    cue = torch.where(torch.rand(n, generator=generator) < 0.85, y, 1 - y)
+    estimate = representation_bias(cue[:, None] + 0.05 * torch.randn(n, 1, generator=generator), y)
+    index = torch.arange(n)
+    guesses = torch.rand(n, generator=generator) < 0.5
+    blind = dataclasses.replace(trial((), 0.0), judged=(index, guesses), seen=0.01 * torch.randn(n, generator=generator).double())
+    one = describe(spec("tone"), estimate, ("a", "b"), (), blind, index)
+    assert one.verdict == "shortcut"
+    assert one.seen == pytest.approx(0.0, abs=0.01)
+    assert "a pretrained network reads hardly anything else from these pictures (0 %)" in verdict([one], n)
+    # Not where the network sees the class too, where the cue tells no more than it does, for a probe that reads anything, or for what is
+    # expected to tell the class.
+    sees = dataclasses.replace(blind, seen=blind.seen + 0.06 * math.log(2))
+    level = estimate.gain - estimate.gain.mean()
+    as_much, weak = dataclasses.replace(blind, seen=level + blind.seen), dataclasses.replace(estimate, gain=level)
+    assert describe(spec("tone"), estimate, ("a", "b"), (), sees, index).verdict == "question"
+    assert describe(spec("tone"), weak, ("a", "b"), (), as_much, index).verdict == "question"
+    assert describe(spec("local"), estimate, ("a", "b"), (), blind, index).verdict == "question"
+    assert describe(spec("tone"), estimate, ("a", "b"), ("tone",), blind, index).verdict == "readable"
+
+
 def test_what_is_not_above_chance_is_clean_and_hardly_above_it_a_trace(told):
     one = spec("dimensions")
     assert kind_of(dataclasses.replace(told, bias=0.01), one, False, None) == "trace"
@@ -105,6 +130,9 @@ def test_order_is_by_kind_and_the_simplest_first():
         finding("f", "shortcut", 0.1),
     ]
     assert [f.name for f in ordered(given)] == ["f", "narrow", "wide", "a"]
+    # What misleads a simple model is asked first.
+    calm = finding("calm", "question", 0.9, followed=0.9, elsewhere=0.95)
+    assert [f.name for f in ordered([calm, *given])] == ["f", "narrow", "wide", "calm", "a"]
 
 
 def test_two_views_of_one_shortcut_are_one_thing_and_another_is_not():
@@ -142,12 +170,17 @@ def test_words():
 def test_what_a_simple_model_hardly_goes_by_is_told_but_not_pressed():
     asked = [finding(n, "question", 0.2, contradicting=40, followed=0.86, elsewhere=0.93) for n in "abcd"]
     said = verdict(asked, 50)
-    assert "A simple model hardly goes by it: right in 86 % of the rows where it points to another class, 93 % elsewhere." in said
+    assert said.startswith(
+        "None of the 4 probes found a shortcut that a simple model goes by in 50 rows. The class shows most in the a:"
+    )
+    assert "such a model is right in 86 % of the rows where it points to another class, 93 % elsewhere." in said
     assert said.endswith("3 more things tell something of the class, but a simple model hardly goes by them.")
     assert "question" not in said
     assert len(questions(asked)) == 1
-    # One that misleads the model is asked first and counted.
+    # One that misleads the model is asked first, and leads.
     asked.append(finding("e", "question", 0.1, contradicting=40, followed=0.6, elsewhere=0.93))
-    assert "1 more question below. 3 more things" in verdict(asked, 50)
+    said = verdict(ordered(asked), 50)
+    assert said.startswith("Shortcut or signal? The class shows in the e: ")
+    assert said.endswith("4 more things tell something of the class, but a simple model hardly goes by them.")
     assert questions(asked)[0].startswith("Is the e part of")
     assert "4 more are asked about" in questions(asked)[0]

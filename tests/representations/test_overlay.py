@@ -98,6 +98,18 @@ def test_subjects_that_share_a_bar_across_the_middle_and_their_corners_leave_no_
     assert float(scores(pictures).abs().max()) == 0.0
 
 
+def test_a_stamp_is_seen_where_some_pictures_are_noisy_and_most_are_soft():
+    rng = np.random.default_rng(7)
+    pictures = []
+    for k in range(300):
+        picture = uniform_filter(scene(rng), (7, 7, 0)) + (rng.normal(0, 40, (96, 96, 1)) if k % 13 == 0 else 0)
+        if k % 2:
+            picture[86:93, 4:44:4] = 250
+        pictures.append(picture)
+    found = scores(pictures)
+    assert float(found[1::2].abs().max(1).values.mean()) > float(found[::2].abs().max(1).values.mean()) + 1
+
+
 def test_lambda_is_the_largest_generalised_eigenvalue():
     second = torch.stack([a @ a.T / 90 for a in torch.randn(5, 64, 90, generator=torch.Generator().manual_seed(0))])
     found = _leading(second, 7)

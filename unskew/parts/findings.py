@@ -5,7 +5,9 @@ readable   the class can be read from it, above chance; it may show the class by
 question   readable, and nobody but the user can say whether it is a shortcut or part of what the class is
 shortcut   readable, and it cannot be part of what the pictures show (how a file was made, a column of the table); or a simple model
            follows it: where it points to another class, that model is right less often than by chance; or it explains, within a
-           class, which rows a simple model gets wrong, and a model that was balanced against it gains more there than it loses
+           class, which rows a simple model gets wrong, and a model that was balanced against it gains more there than it loses; or
+           there is hardly anything else to learn: a pretrained network sees next to nothing of the class, and surely less than this
+           tells
 trace      readable, but hardly: less than 2 % of the label, or not surely more where it cannot be content and so cannot be asked about
 clean      not told from chance
 """
@@ -27,7 +29,7 @@ from unskew.parts.answers import label
 from unskew.parts.nuisance import simplest
 from unskew.parts.trial import Trial
 from unskew.records import Finding
-from unskew.stats.intervals import wilson
+from unskew.stats.intervals import Z95, wilson
 from unskew.stats.readers import class_balanced, held_out_logits, with_constant
 
 TRACE = 0.02  # share of the label below which something is not worth a question
@@ -40,12 +42,13 @@ WIDEST = 300  # numbers of a representation, above which its reader is fitted on
 DECAYS = (1e-1, 1e-2)
 MOST_QUESTIONS = 2
 ANYTHING = "local"  # reads anything and so names nothing: it leads only if nothing else reads half as much
+BLIND = 0.05  # of the label: a pretrained network that reads no more than this sees next to nothing of the class
 HARDLY = 0.8  # of its accuracy elsewhere: a simple model that keeps this much where something misleads hardly goes by it
 FEW = 10  # rows without the shortcut, below which weighting cannot help
 
 
-def kind_of(e: BiasEstimate, one: Spec, expected: bool, trial: Trial | None, follows: bool = False) -> str:
-    """One of ORDER."""
+def kind_of(e: BiasEstimate, one: Spec, expected: bool, trial: Trial | None, lives_on_it: bool = False) -> str:
+    """One of ORDER; `lives_on_it` says that a simple model follows this, or has nothing else to learn."""
     if not e.above_chance:
         return "clean"
     if e.bias < TRACE:
@@ -54,7 +57,7 @@ def kind_of(e: BiasEstimate, one: Spec, expected: bool, trial: Trial | None, fol
         return "readable"
     if one.foreign:
         return "shortcut" if e.low >= TRACE else "trace"
-    if follows:
+    if lives_on_it:
         return "shortcut"
     if trial is None or one.name not in trial.named:
         return "question"
@@ -79,6 +82,20 @@ def followed(e: BiasEstimate, index: Tensor, trial: Trial | None, classes: int) 
     return float(there.double().mean()), float(others.double().mean()), surely
 
 
+def nothing_else(e: BiasEstimate, index: Tensor, trial: Trial | None, name: str) -> float | None:
+    """The share of the label that a pretrained network sees, if that is next to nothing and surely less than the reader tells; else None.
+
+    The two are compared row by row. A probe that reads anything may read what the pictures show, so it is not asked.
+    """
+    if trial is None or trial.judged is None or trial.seen is None or name.startswith(ANYTHING):
+        return None
+    gain = e.gain[torch.searchsorted(index, trial.judged[0])]
+    known = gain != 0  # of the others nothing is known: the probe kept them for itself
+    seen, more = float(trial.seen[known].mean()) / e.entropy, (gain - trial.seen)[known]
+    surely = float(more.mean()) > Z95 * float(more.std()) / math.sqrt(max(1, len(more)))
+    return seen if seen < BLIND and surely else None
+
+
 def describe(
     one: Spec,
     e: BiasEstimate,
@@ -89,6 +106,7 @@ def describe(
 ) -> Finding:
     """The finding for one representation, in numbers and in a sentence; `index` has the sample ids of the estimate's rows."""
     misled, elsewhere, follows = followed(e, index, trial, len(classes)) if index is not None else (None, None, False)
+    seen = nothing_else(e, index, trial, one.name) if index is not None else None
     read = f"{100 * max(e.bias, 0):.0f} % of the label can be read from {one.phrase} alone"
     chance = "" if math.isnan(e.chance) else f"chance level {100 * max(e.chance, 0):.0f} %, "
     explains = {name: value for name, _, value in trial.nuisances} if trial else {}
@@ -101,7 +119,7 @@ def describe(
         high=e.high,
         chance=e.chance,
         chance_high=e.chance_high,
-        verdict=kind_of(e, one, one.name in expected, trial, follows),
+        verdict=kind_of(e, one, one.name in expected, trial, follows or seen is not None),
         content=one.content,
         sentence=f"{read}; {chance}95 % interval {100 * e.low:.0f} to {100 * e.high:.0f}.",
         per_class=dict(zip(classes, [*e.per_class, *[math.nan] * len(classes)], strict=False)),
@@ -114,20 +132,30 @@ def describe(
         explains=explains.get(one.name),
         followed=misled,
         elsewhere=elsewhere,
+        seen=seen,
     )
 
 
 def ordered(findings: Sequence[Finding]) -> list[Finding]:
-    """By kind, and within a kind from the most readable on; the first is the simplest of those that read nearly as much."""
+    """By kind, questions that cannot wait before the others, and then from the most readable on; the first is the simplest of those
+    that read nearly as much."""
     found: list[Finding] = []
     for kind in ORDER:
-        mine = sorted((f for f in findings if f.verdict == kind), key=lambda f: -f.bias)
-        named = [f for f in mine if not f.name.startswith(ANYTHING)]
-        if kind in ("shortcut", "question") and named and named[0].bias >= mine[0].bias / 2:
-            first = simplest([(f.bias, f.features, f) for f in named])
-            mine = [first, *(f for f in mine if f is not first)]
-        found += mine
+        of_kind = sorted((f for f in findings if f.verdict == kind), key=lambda f: -f.bias)
+        if kind != "question":
+            found += _simplest_first(of_kind) if kind == "shortcut" else of_kind
+            continue
+        for urgent in (True, False):
+            found += _simplest_first([f for f in of_kind if pressing(f) == urgent])
     return found
+
+
+def _simplest_first(mine: list[Finding]) -> list[Finding]:
+    named = [f for f in mine if not f.name.startswith(ANYTHING)]
+    if not named or named[0].bias < mine[0].bias / 2:
+        return mine
+    first = simplest([(f.bias, f.features, f) for f in named])
+    return [first, *(f for f in mine if f is not first)]
 
 
 def grouped(findings: Sequence[Finding], features: Mapping[str, Rows], y: Tensor, classes: int, seed: int) -> list[Finding]:
@@ -195,12 +223,18 @@ def verdict(findings: Sequence[Finding], rows: int) -> str:
         why = ""
         if top.followed is not None and top.followed < 0.5:
             why = f", and a simple model follows it: right in {100 * top.followed:.0f} % of the rows where it points to another class"
+        elif top.seen is not None:
+            why = f"; a pretrained network reads hardly anything else from these pictures ({100 * max(0.0, top.seen):.0f} %)"
         elif top.explains:
             why = f", and it explains which rows a simple model gets wrong ({top.explains:.2f})"
         text = f"Shortcut: the class shows in {_phrase(top)}: {read}{why}."
+    elif any(map(pressing, lead)):
+        text = f"Shortcut or signal? The class shows in {_phrase(top)}: {read}. Only you can say whether it should."
     else:
         text = (
-            f"Shortcut or signal? The class shows in {_phrase(top)}: {read}.{_unmoved(top)} Only you can say whether it should."
+            f"None of the {measured} probes found a shortcut that a simple model goes by in {rows} rows. The class shows most in "
+            f"{_phrase(top)}: {read}, but such a model is right in {100 * (top.followed or 0):.0f} % of the rows where it points to "
+            f"another class, {100 * (top.elsewhere or 0):.0f} % elsewhere."
         )
     if top.contradicting is not None and top.contradicting < FEW:
         text += f" {_too_few(top)}"
@@ -214,13 +248,6 @@ def verdict(findings: Sequence[Finding], rows: int) -> str:
         thing, them = ("thing tells", "it") if calm == 1 else ("things tell", "them")
         text += f" {calm} more {thing} something of the class, but a simple model hardly goes by {them}."
     return text
-
-
-def _unmoved(f: Finding) -> str:
-    if pressing(f) or f.followed is None or f.elsewhere is None:
-        return ""
-    there, elsewhere = (f"{100 * value:.0f} %" for value in (f.followed, f.elsewhere))
-    return f" A simple model hardly goes by it: right in {there} of the rows where it points to another class, {elsewhere} elsewhere."
 
 
 def _too_few(f: Finding) -> str:

@@ -21,6 +21,9 @@ that gains more is advised. Fewer inputs often help where nothing is wrong, so w
 A nuisance that is part of what defines the class explains errors too. But there the rows that contradict it are simply hard, so
 balancing gains little, and costs more on the rows as they are. Losses are compared rather than accuracies because a few dozen rows
 that lack the shortcut decide: their losses tell what their right answers cannot.
+
+Beside it, `seen`: what a linear layer on pretrained features reveals of each row's class. Where that is next to nothing, a nuisance that
+tells more is all that a model could learn (parts.findings).
 """
 
 import dataclasses
@@ -43,6 +46,8 @@ DECAYS = (0.1, 1.0, 10.0)  # of the two layers
 LEAST_CONFLICTING = 10  # rows whose class and opinion differ, below which nothing can be tried
 MOST = 5000  # rows of a trial
 MOSTLY = 0.5  # of the way from chance to every row right: what reads less of the class is not taken out
+SEEN_DECAYS = (0.1, 1.0, 10.0, 100.0)
+CLEARLY = 0.5  # of the way from chance to every row right: a layer that gets this far sees the class in the pictures
 TAKEN_OUT = {"color": "colours", "border": "the border", "low_pass": "fine detail", "still": "what does not move"}
 
 
@@ -66,6 +71,9 @@ class Trial:
     weights: str = "opinion"  # of last_layer: which of the weights were tried, "opinion" or "readers"
     removed: str = ""  # what was taken out of the pictures, one of TAKEN_OUT; empty: the rows were balanced
     judged: tuple[Tensor, Tensor] | None = None  # ids of the rows, and whether the simple model is right about them, held out
+    seen: Tensor | None = (
+        None  # of these rows: log P(y|x) - log p_y by pretrained features, held out; None: clearly seen, or no such features
+    )
 
     def helps(self, certain: float) -> bool:
         """Whether the remedy gains more than chance would, by so many standard errors, and at least what it costs."""
@@ -101,12 +109,14 @@ def trial(
     features: Tensor,
     *,
     without: Callable[[str], Tensor] | None = None,
+    pretrained: bool = False,
     seed: int = 0,
     workers: int = 0,
 ) -> Trial:
     """Try remedies on these rows, one class each, with standardised features of a simple model.
 
-    `without` gives such features of the same rows when something is taken out of the pictures (stats.removal).
+    `without` gives such features of the same rows when something is taken out of the pictures (stats.removal). `pretrained` says that
+    the features are those of a pretrained network.
     """
     y, classes = data.y[rows], len(data.classes)
     reference = reference_logits(features, y, classes, seed=seed)
@@ -119,6 +129,8 @@ def trial(
 
     plain = layer(features, alike)
     away = (opinion.code != y).double()
+    clear = _way_from_chance(balanced_accuracy(plain, y), classes) >= CLEARLY
+    seen = revealed(features, y, classes, seed) if pretrained and not clear else None
 
     def judged(after: Tensor, named: tuple[str, ...], removed: str = "", weights: str = "opinion") -> Trial:
         gain, error = loss_fall(plain, after, y, w)
@@ -139,6 +151,7 @@ def trial(
             weights=weights,
             removed=removed,
             judged=(rows, reference.argmax(1) == y),
+            seen=seen,
         )
         supports, reason = decision(tried, opinion.explained)
         return dataclasses.replace(tried, supports=supports, reason=reason)
@@ -158,10 +171,21 @@ def removable(opinion: Opinion, classes: int) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for one in opinion.explanations:
         kind = one.name.partition(":")[0]
-        telling = (one.accuracy - 1 / classes) / (1 - 1 / classes)
-        if one.name in opinion.source and kind in REMOVES and telling >= MOSTLY:
+        if one.name in opinion.source and kind in REMOVES and _way_from_chance(one.accuracy, classes) >= MOSTLY:
             found[REMOVES[kind]] = (*found.get(REMOVES[kind], ()), one.name)
     return found
+
+
+def revealed(features: Tensor, y: Tensor, classes: int, seed: int) -> Tensor:
+    """(n,) log P(y|x) - log p_y of every row by a linear layer that was not fitted on it; its mean over H(Y) is a representation bias."""
+    x, alike = torch.cat([features.new_ones(len(features), 1), features], 1), torch.ones(len(y), dtype=torch.float64)
+    logits = _best(held_out_logits(x, y, classes, SEEN_DECAYS, weight=alike, seed=seed), y, alike).double()
+    share = y.bincount(minlength=classes).double() / len(y)
+    return logits.log_softmax(1).gather(1, y[:, None]).squeeze(1) - share[y].log()
+
+
+def _way_from_chance(accuracy: float, classes: int) -> float:
+    return (accuracy - 1 / classes) / (1 - 1 / classes)
 
 
 def decision(tried: Trial, explained: float) -> tuple[bool, str]:

@@ -41,6 +41,9 @@ class Finding:
         None  # accuracy of a simple model where this points to another class; None: not tried, or too few rows
     )
     elsewhere: float | None = None  # its accuracy on the other rows
+    seen: float | None = (
+        None  # share of the label that a pretrained network sees, where that is next to nothing and surely less than this
+    )
     contradicting: int | None = None  # rows whose class is not the one that its reader says
     same_as: str = ""  # the finding above that already tells what this one tells
     adds: float | None = None  # share of the label beyond what that finding tells

@@ -6,8 +6,9 @@ r"""overlay: a mark that is the same in many pictures, at the same place near an
 r are the pixels of a block of 8 x 8 less the mean of their neighbours, in local standard deviations. What pictures show has the same
 statistics in every block, so the largest lambda is near 1; a mark makes one block unlike the others (C-bar, the mean of the others at
 the same corner). Blocks near the edge are kept where lambda exceeds three times what a sample of n rows gives by chance. Nothing is kept
-where the subject itself may look like a mark: if blocks in the middle of the pictures are unlike too (subjects that are aligned), if most
-blocks are (a camera that never moves), or if the edges are much quieter than the middle (a plain ground that the subject reaches into).
+where the subject itself may look like a mark: if some blocks in the middle of the pictures are unlike the others too (subjects that are
+aligned), if most blocks are (a camera that never moves), or if the edges are much quieter than the middle (a plain ground that the
+subject reaches into).
 No label is used. Corners are looked at as they are, and reduced to a short side of 96 to 191 pixels.
 
 Source: made here; the largest generalised eigenvalue is Fisher's, and chance is Marchenko and Pastur's edge, 1967.
@@ -38,8 +39,8 @@ PLACES = 8  # blocks that are kept
 SAMPLE = 2000  # rows from which marks are estimated
 LEAST_ROWS = 60
 ABOVE_CHANCE = 3.0
-ABOVE_MIDDLE = 2.0  # times the lambda that is usual in the middle of the pictures
-ALIGNED = 2.2  # times chance: a lambda in the middle above it shows aligned subjects; photographs of anything reach 1.8
+ABOVE_MIDDLE = 2.5  # times the lambda that is usual in the middle of the pictures
+ALIGNED = 2.2  # times chance, or what is usual in the middle: a lambda there above it shows aligned subjects; photographs reach 1.8
 QUIET = 0.4  # of the energy in the middle: with a tenth of the blocks near the edge below it, the ground is plain
 RIDGE = 0.05  # of the mean variance: keeps flat blocks from counting
 FARTHEST = 6.0  # of a score; pictures without the mark have a standard deviation of 1
@@ -224,9 +225,10 @@ def unlike(rest: Tensor) -> list[tuple[float, int, Tensor]]:
     for corner in range(4):
         found += _leading(second[corner * CORNER : (corner + 1) * CORNER], corner * CORNER)
     middle = sorted(one for one, _, _ in _leading(second[4 * CORNER :], 0))
-    if middle and middle[-1] > ALIGNED * chance:
-        return []
     usual = middle[len(middle) // 2] if middle else 1.0
+    lowest = middle[len(middle) // 4] if middle else 1.0  # above chance where noise, say, differs from picture to picture
+    if middle and middle[-1] > ALIGNED * max(chance, lowest):
+        return []
     kept = [one for one in found if one[0] > max(ABOVE_CHANCE * chance, ABOVE_MIDDLE * usual)]
     return kept if 2 * len(kept) < len(found) else []
 

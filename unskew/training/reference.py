@@ -83,8 +83,9 @@ def quick_trial(data: DataSet, rows: Tensor, seed: int, workers: int) -> Trial |
         return pixel_features(data, index, workers, what)[1]
 
     # Where a whole network is trained, it can be trained on changed pictures; the features of a frozen one are those of plain ones.
-    change = without if len(data.shape) in (3, 4) and not linear_default(data) else None
-    return trial(data, index, features, without=change, seed=seed, workers=workers)
+    linear = linear_default(data)
+    change = without if len(data.shape) in (3, 4) and not linear else None
+    return trial(data, index, features, without=change, pretrained=linear and len(data.shape) == 3, seed=seed, workers=workers)
 
 
 def advice(data: DataSet, tried: Trial | None) -> Advice:
