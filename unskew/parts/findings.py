@@ -91,8 +91,10 @@ def nothing_else(e: BiasEstimate, index: Tensor, trial: Trial | None, name: str)
         return None
     gain = e.gain[torch.searchsorted(index, trial.judged[0])]
     known = gain != 0  # of the others nothing is known: the probe kept them for itself
+    if int(known.sum()) < 2:
+        return None
     seen, more = float(trial.seen[known].mean()) / e.entropy, (gain - trial.seen)[known]
-    surely = float(more.mean()) > Z95 * float(more.std()) / math.sqrt(max(1, len(more)))
+    surely = float(more.mean()) > Z95 * float(more.std()) / math.sqrt(len(more))
     return seen if seen < BLIND and surely else None
 
 
