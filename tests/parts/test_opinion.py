@@ -7,7 +7,7 @@ import torch
 
 import unskew as package
 from unskew.measure.explained_errors import Explained
-from unskew.parts.opinion import Explanation, Opinion, _chosen, nuisances, opinion_of, reference_logits
+from unskew.parts.opinion import Explanation, Opinion, _chosen, _left, nuisances, opinion_of, reference_logits
 from unskew.parts.trial import removable, trial
 from unskew.training.reference import advice, quick_trial, trial_features
 
@@ -134,6 +134,22 @@ def test_a_second_shortcut_is_found_behind_the_first(two_shortcuts):
     assert abs(tells(both.weight, stripes) - 0.5) < 0.1
     assert max(tells(one.weight, colour), tells(one.weight, stripes)) > 0.75
     assert "separate shortcuts" in both.words()
+
+
+def explanations(**values):
+    """Representations by name, each with the area under the curve and the lower end of its interval."""
+    return [Explanation(name, name, Explained(value, low, 1.0, 50), 0.7) for name, (value, low) in values.items()]
+
+
+def test_what_is_left_after_balancing_is_a_further_shortcut_if_it_is_certain_or_half_of_what_was_there():
+    before = explanations(colour=(0.70, 0.65), border=(0.66, 0.6))
+    assert _left(explanations(colour=(0.55, 0.51), border=(0.64, 0.61)), before) == ["border"]  # certain
+    assert _left(explanations(colour=(0.55, 0.51), border=(0.61, 0.57)), before) == ["border"]  # 0.11 left of 0.20
+    assert _left(explanations(colour=(0.55, 0.51), border=(0.59, 0.57)), before) == []  # 0.09 of 0.20: the first one's remains
+    assert _left(explanations(colour=(0.55, 0.51), border=(0.61, 0.54)), before) == []  # may be chance
+    strong = explanations(colour=(0.95, 0.93), border=(0.6, 0.55))
+    assert _left(explanations(colour=(0.50, 0.46), border=(0.61, 0.57)), strong) == []
+    assert _left(explanations(colour=(0.50, 0.46), border=(0.66, 0.61)), strong) == ["border"]
 
 
 def test_what_is_advised_is_what_was_tried(two_shortcuts, monkeypatch):

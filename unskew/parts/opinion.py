@@ -8,6 +8,9 @@ A second shortcut hides behind the first, and a model that may not use the first
 be fitted again, it is fitted with the weights found so far, and what explains the errors it then makes is read too, for a further opinion.
 What is left to read is weaker, so that reader errs on many rows that do have the second shortcut. Rows that it and the reference both get
 wrong are surer to lack it, but fewer. The class is made independent of the one and of the other, and the two weights are averaged.
+
+Balancing against the only shortcut there is leaves the readers little to explain; against one of two, most of it. So there is a further
+shortcut if the errors are still explained for certain, or at least half as well as before the first was balanced.
 """
 
 from dataclasses import dataclass
@@ -24,6 +27,8 @@ from unskew.stats.independence import LEAST_EFFECTIVE, effective_rows, independe
 from unskew.stats.readers import biased_logits, class_balanced, held_out_logits, with_constant
 
 EXPLAINS = 0.6  # the area under the curve from which a representation explains errors; the best one's interval must stay above it
+STILL = 0.55  # the same of a further shortcut, where errors are still explained at least half as well as before the first was balanced
+HALF = 0.5
 NEARLY = 0.15  # representations that explain nearly as much are read together
 DECAYS = (1e-1, 1e-2)  # of the readers
 REFERENCE = 3.0  # weight decay of the reference layer: simple enough to live on the shortcut
@@ -146,7 +151,7 @@ def opinion_of(
     names, specs = list(chosen), nuisances(data)
     while features is not None and len(said) < MOST_OPINIONS:
         again = [reference_logits(features, y, classes, weight=weight, seed=seed).argmax(1)]
-        chosen = _chosen(_ranked(specs, simple, y, classes, again[0] != y, weight, seed))
+        chosen = _left(_ranked(specs, simple, y, classes, again[0] != y, weight, seed), explanations)
         if not chosen:
             break
         again += [reference_logits(features, y, classes, weight=weight, seed=seed + k).argmax(1) for k in range(1, SEEDS)]
@@ -162,14 +167,20 @@ def opinion_of(
     return Opinion(rows, votes.softmax(2).mean(0).argmax(1), further, weight, judging, tuple(names), tuple(explanations))
 
 
-def _chosen(explanations: list[Explanation]) -> list[str]:
+def _left(now: list[Explanation], before: list[Explanation]) -> list[str]:
+    """What explains the errors of the balanced reference, if it surely does, or does so at least half as well as anything did before."""
+    as_well = max(map(_value, now)) - 0.5 >= HALF * (max(map(_value, before)) - 0.5)
+    return _chosen(now) or (_chosen(now, STILL) if as_well else [])
+
+
+def _chosen(explanations: list[Explanation], least: float = EXPLAINS) -> list[str]:
     """What explains the errors, if the best explanation is certain; what explains nearly as much; and what explains them for certain
     and reads the class as well as the best does: with it the opinion errs on fewer rows that have the shortcut."""
-    certain = [e for e in explanations if e.errors.low >= EXPLAINS]
+    certain = [e for e in explanations if e.errors.low >= least]
     if not certain:
         return []
     best = max(certain, key=_value)
-    nearly = max(EXPLAINS, _value(best) - NEARLY)
+    nearly = max(min(EXPLAINS, _value(best)), _value(best) - NEARLY)
     return [e.name for e in explanations if _value(e) >= nearly or (e in certain and e.accuracy >= best.accuracy)]
 
 

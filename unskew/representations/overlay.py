@@ -40,7 +40,9 @@ SAMPLE = 2000  # rows from which marks are estimated
 LEAST_ROWS = 60
 ABOVE_CHANCE = 3.0
 ABOVE_MIDDLE = 2.5  # times the lambda that is usual in the middle of the pictures
-ALIGNED = 2.2  # times chance, or what is usual in the middle: a lambda there above it shows aligned subjects; photographs reach 1.8
+ALIGNED = (
+    2.2  # times chance, or what is usual in the middle: a lambda there above it shows aligned subjects; photographs reach 1.8
+)
 QUIET = 0.4  # of the energy in the middle: with a tenth of the blocks near the edge below it, the ground is plain
 RIDGE = 0.05  # of the mean variance: keeps flat blocks from counting
 FARTHEST = 6.0  # of a score; pictures without the mark have a standard deviation of 1
