@@ -19,8 +19,9 @@ from benchmarks.planted.folders import Folder, plan
 from benchmarks.planted.judge import judged
 from benchmarks.planted.kinds import KINDS
 
-# Every second kind was used to set constants of the probes; these were looked at too while the probes were written.
-ALSO_SEEN = {"logo", "moving time stamp", "lighting gradient", "white corner mark", "frame"}
+# Every second kind was used to set constants of the probes; these were looked at too while the probes were written, and contrast when
+# it was decided what a pretrained network hardly sees.
+ALSO_SEEN = {"logo", "moving time stamp", "lighting gradient", "white corner mark", "frame", "contrast"}
 COLUMNS = (
     "name", "group", "kind", "base", "rows", "alignment", "share", "found", "shortcut", "first", "false", "questions", "leading",
     "bias", "right", "right bias", "above chance", "seconds",
