@@ -24,7 +24,7 @@ def trial(named, gain, cost=0.02):
     return Trial(
         supports=gain >= 0.03, reason="", rows=100, conflicting_rows=20, nuisances=tuple((n, n, 0.8) for n in named), named=named,
         independent=(0.6, 0.6 + gain), conflicting=(0.5, 0.5 + gain), class_balanced=(0.9, 0.9 - cost), effective=50.0,
-        gain=gain, error=0.01, cost=cost,
+        gain=gain, error=0.01, cost=cost, loss=0.6,
     )  # fmt: skip
 
 

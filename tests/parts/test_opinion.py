@@ -8,7 +8,7 @@ import torch
 import unskew as package
 from unskew.measure.explained_errors import Explained
 from unskew.parts.opinion import Explanation, Opinion, _chosen, _left, nuisances, opinion_of, reference_logits
-from unskew.parts.trial import removable, trial
+from unskew.parts.trial import Trial, removable, trial
 from unskew.training.reference import advice, quick_trial, trial_features
 
 PLANTED = "colored-mnist:base=digits,digits=3,5,8,ratio=0.95"
@@ -161,6 +161,12 @@ def test_what_is_advised_is_what_was_tried(two_shortcuts, monkeypatch):
     monkeypatch.setattr("unskew.parts.trial.decision", lambda tried, explained: (tried.weights == "readers", ""))
     milder = trial(data, torch.arange(len(data.y)), seen)
     assert (milder.supports, milder.weights) == (True, "readers")
+    # Where the readers' weights help for certain, the fuller ones need only be likely to.
+    with monkeypatch.context() as likely:
+        likely.setattr(Trial, "helps", lambda self, certain: certain <= 1)
+        fuller = trial(data, torch.arange(len(data.y)), seen)
+    assert (fuller.supports, fuller.weights, fuller.independent) == (True, "opinion", found.independent)
+    assert fuller.reason.endswith(f"{100 * found.independent[1]:.0f} % balanced")
     assert milder.independent != found.independent
     assert milder.independent[0] == found.independent[0]  # the plain layer, judged by the same rows
     monkeypatch.setattr("unskew.training.reference.linear_default", lambda data: True)

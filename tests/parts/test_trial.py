@@ -11,11 +11,18 @@ from unskew.parts.trial import Trial, decision, loss_fall
 SHORTCUT = Trial(
     supports=False, reason="", rows=3000, conflicting_rows=170, nuisances=(("color:kind=mean", "the mean colour", 0.83),),
     named=("color:kind=mean",), independent=(0.72, 0.85), conflicting=(0.47, 0.78), class_balanced=(0.94, 0.90), effective=650.0,
-    gain=0.30, error=0.04, cost=0.13,
+    gain=0.30, error=0.04, cost=0.13, loss=0.69,
 )  # fmt: skip
 # Photographs whose dark area is the class itself: balancing gains a little and costs more.
 SIGNAL = dataclasses.replace(
-    SHORTCUT, independent=(0.74, 0.79), conflicting=(0.57, 0.71), class_balanced=(0.82, 0.75), gain=0.045, error=0.022, cost=0.088
+    SHORTCUT,
+    independent=(0.74, 0.79),
+    conflicting=(0.57, 0.71),
+    class_balanced=(0.82, 0.75),
+    gain=0.045,
+    error=0.022,
+    cost=0.088,
+    loss=0.54,
 )
 
 
@@ -56,6 +63,13 @@ def test_what_costs_more_than_it_gains_is_not_advised():
     assert not supports
     assert "costs more on the rows as they are (7 points of class-balanced accuracy) than it gains" in reason
     assert "so this may be part of what defines the class" in reason
+    # Gentler weights cost fewer right answers, but the loss still falls by less than an eighth, and rises more elsewhere.
+    gentle = dataclasses.replace(SIGNAL, class_balanced=(0.82, 0.79), gain=0.046, error=0.015, cost=0.063)
+    supports, reason = decision(gentle, 0.82)
+    assert not supports
+    assert "raises the loss on the rows as they are by more than it lowers it there, so this may be part" in reason
+    assert decision(dataclasses.replace(gentle, loss=0.36), 0.82)[0]
+    assert decision(dataclasses.replace(gentle, cost=0.045), 0.82)[0]
 
 
 def test_a_gain_pays_in_loss_or_in_accuracy():

@@ -27,14 +27,13 @@ from unskew.measure.overlap import left_over, overlap
 from unskew.measure.representation_bias import BiasEstimate
 from unskew.parts.answers import label
 from unskew.parts.nuisance import simplest
-from unskew.parts.trial import Trial
+from unskew.parts.trial import LIKELY, Trial
 from unskew.records import Finding
 from unskew.stats.intervals import Z95, wilson
 from unskew.stats.readers import class_balanced, held_out_logits, with_constant
 
 TRACE = 0.02  # share of the label below which something is not worth a question
 ORDER = ("shortcut", "question", "readable", "trace", "clean")
-LIKELY = 1.0  # standard errors by which balancing must help where the shortcut tells nothing, to call it one
 LEAST_MISLED = 20  # rows where a representation points to another class, below which nothing is said of them
 NOTHING_MORE = 0.1  # of what a representation tells: below this share beyond another, the two are the same thing
 ROWS = 2000  # enough to tell whether two representations are the same thing

@@ -8,11 +8,13 @@ w makes class and the biased reader's opinion independent (parts.opinion), so L_
 every class the same say on the rows as they are. Two linear layers are compared, each on rows it was not fitted on: a plain one, and
 one that was fitted with balancing weights. Where there are several shortcuts, w is that of the readers alone (`Opinion.judging`), as
 rows picked for a model's errors are no fair judge of a model. The fuller weights, which also favour such rows, are tried first, and w
-itself (`weights=readers` of last_layer) where these are not supported. What is advised is what was tried.
+itself (`weights=readers` of last_layer) where these are not supported. Where w helps for certain, the fuller weights need to help by one
+standard error only: w leaves a model more of the further shortcuts. What is advised is what was tried.
 
 Balancing is advised if some nuisance explains the plain layer's errors for certain (the 95 % interval of
-measure explained_errors stays above 0.6), the gain G is certain (1.645 standard errors) and at least the cost K, in loss or in accuracy,
-and accuracy rises where the shortcut tells nothing and on the rows that lack it.
+measure explained_errors stays above 0.6), the gain G is certain (1.645 standard errors) and at least the cost K, in loss or in accuracy
+(in accuracy alone, G must be an eighth of the loss that it lowers), and accuracy rises where the shortcut tells nothing and on the rows
+that lack it.
 
 Where the rows that lack the shortcut are too few to learn from, no weighting helps. So a second remedy is tried, if the caller can
 compute it: a plain layer on pictures without what tells most of the class (stats.removal). It has to pass the same test, and the one
@@ -41,7 +43,9 @@ from unskew.stats.independence import effective_rows
 from unskew.stats.readers import class_balanced, held_out_logits
 from unskew.stats.removal import REMOVES
 
+PLAINLY = 0.125  # of the loss: a fall that counts where balancing costs more loss than it gains, but fewer right answers
 CERTAIN = 1.645  # standard errors that the gain must exceed: one-sided 95 %
+LIKELY = 1.0  # standard errors by which balancing must help to call what it balances a shortcut
 DECAYS = (0.1, 1.0, 10.0)  # of the two layers
 LEAST_CONFLICTING = 10  # rows whose class and opinion differ, below which nothing can be tried
 MOST = 5000  # rows of a trial
@@ -68,6 +72,7 @@ class Trial:
     gain: float  # fall of the loss where the shortcut tells nothing, in nats
     error: float  # standard error of `gain`
     cost: float  # rise of the class-balanced loss on the rows as they are
+    loss: float  # of the plain layer, where the shortcut tells nothing: what `gain` lowers
     weights: str = "opinion"  # of last_layer: which of the weights were tried, "opinion" or "readers"
     removed: str = ""  # what was taken out of the pictures, one of TAKEN_OUT; empty: the rows were balanced
     judged: tuple[Tensor, Tensor] | None = None  # ids of the rows, and whether the simple model is right about them, held out
@@ -82,9 +87,10 @@ class Trial:
 
     @property
     def pays(self) -> bool:
-        """Whether the remedy gains at least what it costs on the rows as they are, in loss or in accuracy."""
+        """Whether the remedy gains at least what it costs on the rows as they are: in loss, or in accuracy if the loss falls plainly."""
         lost = self.class_balanced[0] - self.class_balanced[1]
-        return self.gain >= self.cost or self.independent[1] - self.independent[0] >= lost
+        as_accurate = self.independent[1] - self.independent[0] >= lost and self.gain >= PLAINLY * self.loss
+        return self.gain >= self.cost or as_accurate
 
     def json(self) -> dict[str, Any]:
         pairs = ("independent", "conflicting", "class_balanced")
@@ -98,7 +104,7 @@ class Trial:
             "weights": self.weights,
             "removed": self.removed,
             "effective_rows": self.effective,
-            "loss": {"gain": self.gain, "error": self.error, "cost": self.cost},
+            "loss": {"before": self.loss, "gain": self.gain, "error": self.error, "cost": self.cost},
             **{name: {"before": getattr(self, name)[0], "after": getattr(self, name)[1]} for name in pairs},
         }
 
@@ -130,6 +136,7 @@ def trial(
     plain = layer(features, alike)
     away = (opinion.code != y).double()
     clear = _way_from_chance(balanced_accuracy(plain, y), classes) >= CLEARLY
+    before = float((w * F.cross_entropy(plain, y, reduction="none").double()).sum() / w.sum())
     seen = revealed(features, y, classes, seed) if pretrained and not clear else None
 
     def judged(after: Tensor, named: tuple[str, ...], removed: str = "", weights: str = "opinion") -> Trial:
@@ -148,6 +155,7 @@ def trial(
             gain=gain,
             error=error,
             cost=-loss_fall(plain, after, y, alike)[0],
+            loss=before,
             weights=weights,
             removed=removed,
             judged=(rows, reference.argmax(1) == y),
@@ -158,7 +166,11 @@ def trial(
 
     balanced = judged(layer(features, opinion.weight), opinion.source)
     if not balanced.supports and opinion.further.shape[1]:
-        balanced = judged(layer(features, w), opinion.source, weights="readers")
+        by_readers = judged(layer(features, w), opinion.source, weights="readers")
+        if by_readers.supports and balanced.helps(LIKELY):
+            balanced = dataclasses.replace(balanced, supports=True, reason=_change(balanced))
+        else:
+            balanced = by_readers
     taken = removable(opinion, classes) if without is not None else {}
     others = (
         [judged(layer(without(what), alike), named, removed=what) for what, named in taken.items()] if without is not None else []
@@ -197,28 +209,35 @@ def decision(tried: Trial, explained: float) -> tuple[bool, str]:
             f"none of the {len(tried.nuisances)} simple representations tried explains for certain which rows a simple model gets wrong "
             f"(best {explained:.2f}, interval above {EXPLAINS} needed)"
         )
-    phrases = [phrase for name, phrase, _ in tried.nuisances if name in tried.named]
-    names = _listed(phrases)
     if tried.conflicting_rows < LEAST_CONFLICTING:
         return False, (
-            f"the class of nearly every row shows in {names}: only {tried.conflicting_rows} rows contradict that, too few to learn from; "
-            "weighting cannot help. Collect rows without it, or neutralise it"
+            f"the class of nearly every row shows in {_listed(_phrases(tried))}: only {tried.conflicting_rows} rows contradict that, too "
+            "few to learn from; weighting cannot help. Collect rows without it, or neutralise it"
         )
-    before, after = (100 * value for value in tried.independent)
-    tell = "tells" if len(phrases) == 1 else "tell"
-    how = f"without {TAKEN_OUT[tried.removed]}" if tried.removed else "balanced"
-    words = f"accuracy where {names} {tell} nothing: {before:.0f} % plain, {after:.0f} % {how}"
+    words, gained = _change(tried), 100 * (tried.independent[1] - tried.independent[0])
     if tried.helps(CERTAIN):
         return True, words
     if tried.gain > CERTAIN * tried.error and not tried.pays:
         lost = 100 * (tried.class_balanced[0] - tried.class_balanced[1])
-        return False, (
-            f"{words}; but balancing costs more on the rows as they are ({lost:.0f} points of class-balanced accuracy) than it gains, so "
-            "this may be part of what defines the class"
-        )
-    if tried.gain > 0 and after > before:
+        costs = f"costs more on the rows as they are ({lost:.0f} points of class-balanced accuracy) than it gains"
+        if lost < gained:
+            costs = "raises the loss on the rows as they are by more than it lowers it there"
+        return False, f"{words}; but balancing {costs}, so this may be part of what defines the class"
+    if tried.gain > 0 and gained > 0:
         return False, f"{words}; with so few rows that contradict this the gain may be chance"
     return False, f"{words}; balancing gains too little, so this may be part of what defines the class"
+
+
+def _phrases(tried: Trial) -> list[str]:
+    return [phrase for name, phrase, _ in tried.nuisances if name in tried.named]
+
+
+def _change(tried: Trial) -> str:
+    """What the remedy did where the shortcut tells nothing."""
+    phrases, (before, after) = _phrases(tried), tried.independent
+    how = f"without {TAKEN_OUT[tried.removed]}" if tried.removed else "balanced"
+    tell = "tells" if len(phrases) == 1 else "tell"
+    return f"accuracy where {_listed(phrases)} {tell} nothing: {100 * before:.0f} % plain, {100 * after:.0f} % {how}"
 
 
 def _listed(phrases: list[str]) -> str:
