@@ -142,3 +142,23 @@ def test_clips_and_own_networks_go_through(tmp_path):
         settings={"train.epochs": 30, "optim.lr": 0.02, "data.augment": "flip"},
     )
     assert package.evaluate(run).groups.plain.value > 0.8
+
+
+@pytest.mark.parametrize(
+    ("method", "remembered", "said"),
+    [
+        ("lff", (False, "nothing explains the errors", ""), True),
+        ("pgd", (False, "nothing explains the errors", ""), True),
+        ("lff", (True, "colour", ""), False),
+        ("lff", None, False),  # never tried
+        ("erm", (False, "nothing explains the errors", ""), False),
+    ],
+)
+def test_a_method_that_favours_errors_says_what_a_trial_found(method, remembered, said, tmp_path, monkeypatch):
+    lines = []
+    monkeypatch.setattr("unskew.core.progress.say", lines.append)
+    monkeypatch.setattr("unskew.verbs.train.trial_on", lambda data: remembered)
+    words = {"train.steps": 2, "train.batch": 16} | ({"epochs": 0.1} if method == "pgd" else {})
+    package.train(SOURCE, method, out=tmp_path / "run", settings=words, force=True)
+    doubt = f"{method} favours rows that a biased model gets wrong, but a trial on held-out rows found no shortcut worth balancing here"
+    assert any(line.startswith(doubt) for line in lines) == said

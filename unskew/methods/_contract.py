@@ -198,6 +198,7 @@ class TrainingMethod:
     method: type[Method] | None = field(default=None, metadata={"subclass_of": Method})
     config: type | None = None
     train: Callable[[Stage, Any], Run] | None = None
+    weighs_errors: bool = False  # favours rows that a biased model gets wrong; where there is no shortcut, those are merely hard
 
     def __post_init__(self) -> None:
         if (self.method is None) == (self.train is None):

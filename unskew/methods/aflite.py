@@ -23,6 +23,8 @@ from unskew.core.rng import stream
 from unskew.methods._contract import Stage
 from unskew.records import Run, Table
 
+WEIGHS_ERRORS = True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:

@@ -39,6 +39,8 @@ from unskew.records import Run, Table
 from unskew.repairs.independence import tempered
 from unskew.stats.independence import LEAST_EFFECTIVE, agreement, effective_rows
 
+WEIGHS_ERRORS = True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:

@@ -25,6 +25,8 @@ from unskew.methods._contract import Stage
 from unskew.records import Run, Table
 from unskew.stats.independence import calibrate
 
+WEIGHS_ERRORS = True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:

@@ -33,6 +33,8 @@ from unskew.losses import gce, relative_difficulty, task_loss
 from unskew.methods._contract import Method
 from unskew.records import Batch, Facts
 
+WEIGHS_ERRORS = True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LfFConfig:

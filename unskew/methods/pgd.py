@@ -36,6 +36,8 @@ from unskew.records import Run, Table
 
 STEPS, VALIDATION_ROWS = 100, 1000  # of an epoch, and rows, from which on the biased stage ends by patience
 
+WEIGHS_ERRORS = True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:

@@ -24,6 +24,8 @@ from unskew.repairs.independence import tempered
 from unskew.repairs.inverse_frequency import inverse_frequency
 from unskew.stats.independence import LEAST_EFFECTIVE, effective_rows
 
+WEIGHS_ERRORS = True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:

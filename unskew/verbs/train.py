@@ -12,11 +12,13 @@ from typing import Any
 
 from torch import Tensor
 
+from unskew.core import progress
 from unskew.core.errors import UserError
 from unskew.core.settings import Settings
 from unskew.data.dataset import DataSet
 from unskew.data.sources import load
 from unskew.methods._contract import Advice, method_class
+from unskew.parts.tried import note_trial, trial_on
 from unskew.records import Run, Table
 from unskew.training.defaults import choose
 from unskew.training.finished import trained_method
@@ -47,6 +49,10 @@ def train(
     if before:
         return _after_repair(asked, before, rest, weights, Settings.of(settings))
     chosen = check_method(method)
+    if chosen.weighs_errors and (said := _doubt(asked, Settings.of(settings))):
+        progress.say(
+            f"{method} favours rows that a biased model gets wrong, but {said}. So these rows may be merely hard: compare with erm."
+        )
     if not chosen.staged:
         return asked.once(asked.out, method, settings or {}, weights)
     if weights is not None:
@@ -86,6 +92,24 @@ class _Request:
             self.source, name, out=place, model=self.model, seed=self.seed, device=self.device, settings=settings,
             force=self.force,
         ).table  # fmt: skip
+
+
+def _doubt(asked: _Request, settings: Settings) -> str:
+    """Why a trial on this data speaks against giving weight to errors; empty if it does not, or none was made.
+
+    An audit's trial is remembered. Without one, photographs whose features are computed for the training anyway are tried here.
+    """
+    data = load(asked.source, **settings["data"])
+    if trial_on(data) is None and not asked.model:
+        from unskew.training.reference import quick_trial  # as for repairs: other trainings do without it
+        from unskew.training.simple import linear_default
+
+        if len(data.shape) == 3 and not data.multi_label and data.has("train") and linear_default(data):
+            tried = quick_trial(data, data.rows("train"), asked.seed, 0 if data.reading is None else int(data.reading.workers))
+            if tried is not None:
+                note_trial(data, tried)
+    known = trial_on(data)
+    return "" if known is None or known[0] else f"a trial on held-out rows found no shortcut worth balancing here ({known[1]})"
 
 
 class _Stages:
