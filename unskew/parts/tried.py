@@ -2,14 +2,17 @@
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unskew.core.fetch import cache
 from unskew.core.files import write_json
 from unskew.data.dataset import DataSet
-from unskew.parts.trial import Trial
+
+if TYPE_CHECKING:  # a training asks what was tried, and needs nothing of what a trial is made of
+    from unskew.parts.trial import Trial
 
 
-def note_trial(data: DataSet, tried: Trial) -> None:
+def note_trial(data: DataSet, tried: "Trial") -> None:
     """Keep the answer of a trial on this data set."""
     write_json(_path(data), {"supports": tried.supports, "reason": tried.reason, "removed": tried.removed})
 

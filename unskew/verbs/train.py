@@ -100,14 +100,15 @@ def _doubt(asked: _Request, settings: Settings) -> str:
     An audit's trial is remembered. Without one, photographs whose features are computed for the training anyway are tried here.
     """
     data = load(asked.source, **settings["data"])
-    if trial_on(data) is None and not asked.model:
+    photographs = len(data.shape) == 3 and not data.multi_label and data.has("train")
+    if photographs and not asked.model and trial_on(data) is None:
         from unskew.training.reference import quick_trial  # as for repairs: other trainings do without it
         from unskew.training.simple import linear_default
 
-        if len(data.shape) == 3 and not data.multi_label and data.has("train") and linear_default(data):
-            tried = quick_trial(data, data.rows("train"), asked.seed, 0 if data.reading is None else int(data.reading.workers))
-            if tried is not None:
-                note_trial(data, tried)
+        workers = 0 if data.reading is None else int(data.reading.workers)
+        tried = quick_trial(data, data.rows("train"), asked.seed, workers) if linear_default(data) else None
+        if tried is not None:
+            note_trial(data, tried)
     known = trial_on(data)
     return "" if known is None or known[0] else f"a trial on held-out rows found no shortcut worth balancing here ({known[1]})"
 
