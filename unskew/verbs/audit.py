@@ -295,8 +295,8 @@ def _next(data: DataSet, tried: Trial | None, doubted: bool, apart: str) -> list
     why = "train plainly and see whether the model takes the shortcut" if doubted else "train plainly"
     steps = [Step(why=why, command=f"unskew train {source} --out run")]
     runs = ["run"]
-    found = advice(data, tried)
     if tried is not None and tried.supports:
+        found = advice(data, tried)
         words = " ".join(f"{key}={value}" for key, value in found.settings.items())
         command = f"unskew train {source} --method {found.method}{' ' + words if words else ''} --out robust"
         steps.append(Step(why=f"train without it, which a trial supports: {tried.reason}", command=command))
