@@ -7,8 +7,10 @@ from unskew.pages.charts import NOTHING
 from unskew.pages.repair import first_of as first_of_repair
 
 
-def audit(verdict="shortcut", **more):
+def audit(verdict="shortcut", followed=None, elsewhere=None, **more):
     top = {
+        "followed": followed,
+        "elsewhere": elsewhere,
         "name": "color",
         "phrase": "the colour",
         "verdict": verdict,
@@ -31,6 +33,9 @@ NO_LEAK = {"name": "site", "leakage": {"dataset": 0.52, "low": 0.4, "high": 0.6,
     [
         (audit("shortcut"), "bad"),
         (audit("question"), "doubt"),
+        (audit("question", followed=0.9, elsewhere=0.95), "info"),  # a simple model hardly goes by it
+        (audit("question", followed=0.6, elsewhere=0.95), "doubt"),
+        (audit("question", followed=0.9, elsewhere=0.95, columns=[LEAK]), "doubt"),
         (audit("readable"), "good"),
         (audit("clean", columns=[NO_LEAK]), "good"),
         (audit("clean", columns=[LEAK]), "doubt"),

@@ -10,7 +10,7 @@ from unskew.pages.html import page
 from unskew.pages.samples import Sample, enlarged, gallery_samples, shown_rows, slice_samples
 from unskew.pages.verdict import percent
 from unskew.parts.trial import TAKEN_OUT
-from unskew.records import Audit
+from unskew.records import Audit, hardly_followed
 
 MOST_CLASSES = 40  # columns of the heat map
 TONES = {"shortcut": BAD, "question": DOUBT}
@@ -63,9 +63,18 @@ def first_of(audit: dict[str, Any], samples: list[Sample], drawn: charts.Drawing
 
 def _tone(audit: dict[str, Any]) -> str:
     found = audit["representations"]
+    if _calm(found):
+        return DOUBT if _other_doubts(audit) else INFO
     if found and found[0]["verdict"] in TONES:
         return TONES[found[0]["verdict"]]
     return DOUBT if _other_doubts(audit) else GOOD if found else INFO
+
+
+def _calm(found: list[dict[str, Any]]) -> bool:
+    """Whether there are only questions that can wait: those that cannot come first."""
+    if not found or found[0]["verdict"] != "question":
+        return False
+    return hardly_followed(found[0].get("followed"), found[0].get("elsewhere"))
 
 
 def _other_doubts(audit: dict[str, Any]) -> list[str]:

@@ -28,7 +28,7 @@ from unskew.measure.representation_bias import BiasEstimate
 from unskew.parts.answers import label
 from unskew.parts.nuisance import simplest
 from unskew.parts.trial import LIKELY, Trial
-from unskew.records import Finding
+from unskew.records import Finding, hardly_followed
 from unskew.stats.intervals import Z95, wilson
 from unskew.stats.readers import class_balanced, held_out_logits, with_constant
 
@@ -42,7 +42,6 @@ DECAYS = (1e-1, 1e-2)
 MOST_QUESTIONS = 2
 ANYTHING = "local"  # reads anything and so names nothing: it leads only if nothing else reads half as much
 BLIND = 0.05  # of the label: a pretrained network that reads no more than this sees next to nothing of the class
-HARDLY = 0.8  # of its accuracy elsewhere: a simple model that keeps this much where something misleads hardly goes by it
 FEW = 10  # rows without the shortcut, below which weighting cannot help
 
 
@@ -208,7 +207,7 @@ def leading(findings: Sequence[Finding]) -> list[Finding]:
 
 def pressing(f: Finding) -> bool:
     """Whether a question cannot wait: nothing was tried, or a simple model is wrong more often where this misleads."""
-    return f.followed is None or f.elsewhere is None or f.followed < HARDLY * f.elsewhere
+    return not hardly_followed(f.followed, f.elsewhere)
 
 
 def verdict(findings: Sequence[Finding], rows: int) -> str:

@@ -1,6 +1,17 @@
 """The records that pass between stages, and one typed result per verb. Frozen, validated on construction, almost no behaviour."""
 
-from unskew.records.audit import Audit, ClassGallery, ColumnFinding, DatasetLeakage, Duplicates, Finding, Gallery, LeftOut, Step
+from unskew.records.audit import (
+    Audit,
+    ClassGallery,
+    ColumnFinding,
+    DatasetLeakage,
+    Duplicates,
+    Finding,
+    Gallery,
+    LeftOut,
+    Step,
+    hardly_followed,
+)
 from unskew.records.auto import Auto, Finalist, Trained, Tried
 from unskew.records.batch import Batch, Facts, Update
 from unskew.records.bench import BenchReport, Row
@@ -64,4 +75,5 @@ __all__ = [
     "Tried",
     "Update",
     "Verdict",
+    "hardly_followed",
 ]

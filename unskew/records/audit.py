@@ -13,6 +13,17 @@ from unskew.records.sample import Shown
 from unskew.records.slices import Slices
 from unskew.records.table import Table
 
+HARDLY = 0.8  # of its accuracy elsewhere: a simple model that keeps this much where something misleads hardly goes by it
+
+
+def hardly_followed(followed: float | None, elsewhere: float | None) -> bool:
+    """Whether a simple model is nearly as often right where something points to another class as elsewhere; False if not tried.
+
+    >>> hardly_followed(0.86, 0.94), hardly_followed(0.6, 0.94), hardly_followed(None, None)
+    (True, False, False)
+    """
+    return followed is not None and elsewhere is not None and followed >= HARDLY * elsewhere
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:

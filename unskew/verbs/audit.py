@@ -33,7 +33,7 @@ from unskew.measure.representation_bias import FOLDS, BiasEstimate
 from unskew.pages.audit import render_audit
 from unskew.pages.text import audit_table
 from unskew.parts.answers import expected, remember
-from unskew.parts.findings import describe, grouped, ordered, overlaps, questions, verdict
+from unskew.parts.findings import describe, grouped, leading, ordered, overlaps, pressing, questions, verdict
 from unskew.parts.probing import read
 from unskew.parts.trial import Trial
 from unskew.parts.tried import note_trial
@@ -125,7 +125,7 @@ def audit(
             columns=[column_finding(data, name, index, attack, seed, parts) for name in data.bias_names],
             left_out=LeftOut(classes=dropped, representations=left, unreadable=unreadable),
             gallery=gallery(data, index, estimates),
-            next=_next(data, tried, any(f.verdict in ("shortcut", "question") for f in found), apart_of(data, leaked)),
+            next=_next(data, tried, any(f.verdict == "shortcut" or pressing(f) for f in leading(found)), apart_of(data, leaked)),
             trial=None if tried is None else tried.json(),
             seed=seed,
             command=command,
