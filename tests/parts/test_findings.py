@@ -58,12 +58,18 @@ def test_kinds(name, expected, tried, kind, told):
     assert kind_of(told, spec(name), expected, tried) == kind
 
 
-def test_what_a_simple_model_follows_against_the_class_is_a_shortcut():
+def read_from_a_cue():
+    """(rows, generator, classes, a cue that agrees with 85 % of them, what can be read from it)."""
     generator = torch.Generator().manual_seed(0)
     n = 600
     y = torch.randint(0, 2, (n,), generator=generator)
     cue = torch.where(torch.rand(n, generator=generator) < 0.85, y, 1 - y)
     estimate = representation_bias(cue[:, None] + 0.05 * torch.randn(n, 1, generator=generator), y)
+    return n, generator, y, cue, estimate
+
+
+def test_what_a_simple_model_follows_against_the_class_is_a_shortcut():
+    n, generator, y, cue, estimate = read_from_a_cue()
     index = torch.arange(0, 3 * n, 3)
     content = (
         torch.rand(n, generator=generator) < 0.9
@@ -85,11 +91,7 @@ def test_what_a_simple_model_follows_against_the_class_is_a_shortcut():
 
 
 def test_what_tells_the_class_where_a_pretrained_network_is_blind_is_a_shortcut():
-    generator = torch.Generator().manual_seed(0)
-    n = 600
-    y = torch.randint(0, 2, (n,), generator=generator)
-    cue = torch.where(torch.rand(n, generator=generator) < 0.85, y, 1 - y)
-    estimate = representation_bias(cue[:, None] + 0.05 * torch.randn(n, 1, generator=generator), y)
+    n, generator, _, _, estimate = read_from_a_cue()
     index = torch.arange(n)
     guesses = torch.rand(n, generator=generator) < 0.5
     blind = dataclasses.replace(trial((), 0.0), judged=(index, guesses), seen=0.01 * torch.randn(n, generator=generator).double())
