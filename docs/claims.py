@@ -8,6 +8,7 @@ reproduced*; *not run yet* without data. Why a claim fails is written by hand in
 import itertools
 import math
 import statistics
+import textwrap
 import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from unskew.suites.figures import is_number, shown
 from unskew.suites.reader import read
 
 WHY = Path(__file__).parent / "results" / "claims.toml"
+WIDTH = 140  # of a line
 BETTER_SCALES = ("paper", "small")  # of results of one suite, the first that is there
 REPRODUCED, SAME, NOT, UNKNOWN = "reproduced", "same direction", "not reproduced", "not run yet"
 Values = dict[int, float]  # by seed
@@ -302,7 +304,8 @@ def page(files: Iterable[Path]) -> str:
         lines += [f"## {claim.number}. {claim.words} ({claim.paper}): {verdict(gaps)}", ""]
         theirs = [words for gap in gaps if (words := gap.published_words())]
         lines += [*_folded("Published", theirs or ["no numbers are printed"]), *_folded("Ours", [gap.words() for gap in gaps])]
-        lines += [f"- Why: {why[str(claim.number)]['why']}"] if str(claim.number) in why else []
+        because = f"- Why: {why[str(claim.number)]['why']}" if str(claim.number) in why else ""
+        lines += textwrap.wrap(because, WIDTH, subsequent_indent="  ")
         lines.append("")
     return "\n".join(lines)
 

@@ -1,7 +1,6 @@
 """The rules of the tree: imports go one way, the command line starts fast, what the docs show is what happens."""
 
 import ast
-import os
 import re
 import shlex
 import signal
@@ -75,17 +74,15 @@ def test_a_training_of_one_stage_imports_no_repairs_attackers_or_pages(tmp_path)
     assert done.stdout.strip() == "[]"
 
 
-def test_help_answers_fast_and_imports_nothing_heavy():
-    code = "import sys, unskew.cli; print([m for m in ('torch', 'polars', 'numpy', 'sklearn', 'altair') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
-    spent = []
-    for _ in range(3):
-        before = os.times()
-        subprocess.run([sys.executable, "-m", "unskew", "--help"], capture_output=True, check=True)
-        after = os.times()
-        # Processor time of the child: what other programs do meanwhile does not count.
-        spent.append(after.children_user + after.children_system - before.children_user - before.children_system)
-    assert min(spent) < 0.5
+HEAVY = ("torch", "polars", "numpy", "scipy", "sklearn", "altair", "PIL", "lightning", "ray", "jinja2")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["list", "methods"], ["explain", "train.batch"]])
+def test_help_and_lists_import_nothing_heavy(words):
+    # How long they take is measured by benchmarks/start.py: seconds depend on the machine.
+    code = f"import sys; from unskew.cli import app; app({words}, standalone_mode=False); print([m for m in {HEAVY} if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.splitlines()[-1] == "[]"
 
 
 def test_every_verb_has_help_and_every_component_a_card(unskew):
@@ -108,19 +105,10 @@ def test_every_setting_has_a_type_and_a_meaning():
     assert not [s.name for s in listed if not s.type or not s.meaning]
 
 
-def test_lists_are_as_fast_as_help_and_name_every_method(unskew):
+def test_lists_name_every_method(unskew):
     shown = unskew("list", "methods").stdout
     assert {line.split()[0] for line in shown.splitlines()} == {*registry.names("methods"), "denoise+METHOD", "balance+METHOD"}
     assert unskew("list", "stages").stdout == shown  # what they were once called
-    code = "import sys; from unskew.cli import app; app(['list', 'methods'], standalone_mode=False); assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    spent = []
-    for _ in range(5):
-        before = os.times()
-        subprocess.run([sys.executable, "-m", "unskew", "list", "methods"], capture_output=True, check=True)
-        after = os.times()
-        spent.append(after.children_user + after.children_system - before.children_user - before.children_system)
-    assert min(spent) < 0.4
     assert {line.split()[0] for line in unskew("list").stdout.splitlines()} == {*registry.KINDS, "settings"}
     assert "train.batch=256" in unskew("list", "settings").stdout
     assert "rows per step" in unskew("explain", "train.batch").stdout

@@ -326,7 +326,7 @@ class _Read:
             index, x = index[fine], x[fine]
         made = _in_pieces(self.small, self.data, index, x) if len(index) else {}
         # As arrays: of a tensor only a handle is sent, which takes longer than the few numbers that most looks give.
-        return index, x if self.whole else None, {name: block.numpy() for name, block in (found | made).items()}
+        return index.numpy(), x if self.whole else None, {name: block.numpy() for name, block in (found | made).items()}
 
 
 def _stream(data: DataSet, batches: list[Tensor], workers: int, specs: list[Spec]) -> Iterator[Part]:
@@ -341,7 +341,7 @@ def _stream(data: DataSet, batches: list[Tensor], workers: int, specs: list[Spec
     whole = any(one.kind.pixels and one.kind.look is None and not one.kind.pieces for one in specs)
     work = _Read(native.seen(data, looks, finish), data, small, whole)
     for index, x, arrays in map_rows(work, batches, Resources(workers=0 if data.inputs.in_memory else workers)):
-        yield index, x, {name: torch.from_numpy(block) for name, block in arrays.items()}
+        yield torch.from_numpy(index), x, {name: torch.from_numpy(block) for name, block in arrays.items()}
 
 
 def _common(rows: Tensor, found: Found) -> tuple[Tensor, dict[str, Tensor]]:
@@ -350,6 +350,9 @@ def _common(rows: Tensor, found: Found) -> tuple[Tensor, dict[str, Tensor]]:
         rows = rows[torch.isin(rows, index)]
     blocks = {}
     for name, (index, block) in found.items():
+        if index.equal(rows):  # nearly always: nothing could not be read
+            blocks[name] = block
+            continue
         order = index.argsort()  # rows may be asked for in any order
         blocks[name] = block[order[torch.searchsorted(index[order], rows)]]
     return rows, blocks

@@ -10,6 +10,7 @@ from PIL import ExifTags, Image
 from unskew.core import registry
 from unskew.core.errors import UserError
 from unskew.data import native
+from unskew.data.dataset import Memory
 from unskew.data.native import Picture, Steps, picture_of, read_header, seen
 from unskew.data.sources import load
 from unskew.features import compute, spec, standard
@@ -30,7 +31,7 @@ def folder(tmp_path):
 
 def test_each_file_is_opened_once(folder, monkeypatch):
     data = load(str(folder), holdout=0.0, duplicates=False, mode="stream", size=32)
-    chosen = [one for one in standard(data)[0] if one.name not in ("file",)]  # reads headers by itself
+    chosen = standard(data)[0]
     opened, real = [], Image.open
     monkeypatch.setattr(Image, "open", lambda path, *words: opened.append(path) or real(path, *words))
     found = compute(data, chosen, torch.arange(24))[1]
@@ -73,9 +74,14 @@ def test_a_large_picture_is_looked_at_through_a_window_on_the_grid():
 
 def test_boxes_that_are_hidden_stay_hidden(folder):
     data = load(str(folder), holdout=0.0, duplicates=False)
-    assert seen(data, ()).paths == data.paths
-    hidden = dataclasses.replace(data, reading=dataclasses.replace(data.reading, hide="black"))
-    assert seen(hidden, ()).paths == ()
+    covered = Memory(torch.zeros_like(data.inputs.x))
+    hidden = dataclasses.replace(data, inputs=covered, reading=dataclasses.replace(data.reading, hide="black"))
+    looks = tuple((name, spec(name).kind.look, spec(name).cfg) for name in ("tone", "file"))
+    rows = torch.arange(4)
+    whole, seen_there = seen(data, looks).rows(rows)[2], seen(hidden, looks).rows(rows)[2]
+    black = spec("tone").kind.look(picture_of(torch.zeros(3, 32, 32)), spec("tone").cfg)
+    assert np.array_equal(seen_there["tone"][0].numpy(), black)  # the file's own picture is not opened
+    assert torch.equal(seen_there["file"], whole["file"])  # its header is
 
 
 def test_a_representation_has_one_way_to_see():

@@ -60,7 +60,8 @@ def test_the_embedding_is_what_the_head_sees_and_noise_grows(runs):
 def test_json_text_and_page_have_noise_and_calibration(runs, judged, tmp_path):
     leak = judged.metrics["leakage"]
     assert [r["noise"] for r in leak["randomisation"]] == [0.5, 2.0]
-    assert leak["randomisation"][1]["f1"] < leak["f1"]
+    # Not F1: of a weak network it rises with the share of decisions for a label, which noise raises.
+    assert leak["randomisation"][1]["average_precision"] < leak["average_precision"]
     assert leak["rba"]["outside_before"] > 0
     text = group_table(judged)
     assert "with noise 2 on the embedding: F1" in text

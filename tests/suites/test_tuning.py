@@ -1,15 +1,21 @@
 """Grids: one run per combination, one row for the candidate that the validation split prefers."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.support.suites import GOOD, refused
 from unskew.core.errors import UserError
+from unskew.data.sources import load
 from unskew.pages.bench import choices, summary
+from unskew.records import Run
 from unskew.suites.plan import plan
 from unskew.suites.reader import read
 from unskew.suites.recipe import recipe
+from unskew.training.finished import open_run
+from unskew.training.predict import predict
+from unskew.training.pseudo import groups_for
 from unskew.verbs.bench_worker import work
 
 GRID = GOOD.replace("[settings]\n", 'choose = "val-loss"\n[settings]\n', 1).replace(
@@ -29,9 +35,9 @@ def test_a_row_is_the_candidate_with_the_best_mean_score_over_seeds(suite):
     (row,) = summary(asked, tasks, results, asked.published()).to_dicts()
     assert (row["method"], row["runs"]) == ("erm", 2)
     assert row["mean"] == pytest.approx(65)
-    assert choices(tasks, results) == ["toy erm: lr=0.001, by val-loss among 2 of 2 candidates"]
+    assert choices(tasks, results) == ["toy erm: lr=0.001, by val-loss among 2 of 2 candidates: lr=0.001 -0.45, lr=0.1 -0.55"]
     del results["toy-s1-erm-lr=0.001"]  # a candidate counts once all its seeds are done
-    assert choices(tasks, results) == ["toy erm: lr=0.1, by val-loss among 1 of 2 candidates"]
+    assert choices(tasks, results) == ["toy erm: lr=0.1, by val-loss among 1 of 2 candidates: lr=0.1 -0.55"]
 
 
 def test_the_score_of_a_candidate_is_the_loss_on_the_validation_split(suite, tmp_path):
@@ -40,6 +46,19 @@ def test_the_score_of_a_candidate_is_the_loss_on_the_validation_split(suite, tmp
     record = work(json.loads(json.dumps(task.json())), tmp_path / "run", ["plain"], {})
     assert -5 < record["score"] < 0
     assert record["tried"] == {"optim.lr": "0.1"}
+
+
+def test_a_candidate_may_be_scored_by_groups_that_nobody_named(suite, tmp_path):
+    suite.write_text(GRID.replace('choose = "val-loss"', 'choose = "val-pseudo-groups"'))
+    task = next(t for t in plan(read(str(suite)), "smoke", seeds=1, only=["erm"]) if t.tried)
+    run = tmp_path / "run"
+    record = work(json.loads(json.dumps(task.json())), run, ["plain"], {})
+    data = load(task.source)
+    method, _ = open_run(Run(Path(record["run"])))
+    index, logits = predict(method, data, data.rows("val"))
+    code = groups_for("val-pseudo-groups", data, 0, 0)[index]
+    right = (logits.argmax(1) == data.y[index]).double()
+    assert record["score"] == pytest.approx(min(float(right[code == g].mean()) for g in code.unique() if g >= 0))
 
 
 def test_the_command_line_and_a_scale_switch_a_grid_off(suite):
@@ -54,8 +73,12 @@ def test_the_command_line_and_a_scale_switch_a_grid_off(suite):
 @pytest.mark.parametrize(
     ("part", "now", "said"),
     [
-        ('choose = "val-loss"', 'choose = "test"', "toy.toml:5: choose = 'test': must be val-loss or oracle"),
-        ('choose = "val-loss"\n', "", "[method.erm] has a grid: add choose = 'val-loss' or 'oracle'"),
+        (
+            'choose = "val-loss"',
+            'choose = "test"',
+            "toy.toml:5: choose = 'test': must be one of val-loss, val-pseudo-groups, oracle",
+        ),
+        ('choose = "val-loss"\n', "", "[method.erm] has a grid: add choose, one of val-loss, val-pseudo-groups, oracle"),
         ("lr = [0.1, 0.001]", "lr = 0.1", "grid: optim.lr must be a list of values, got 0.1"),
         ("lr = [0.1, 0.001]", "lrr = [0.1]", "unknown setting 'optim.lrr'"),
         ("seeds = 2\n", "seeds = 2\ngrid = true\n", "grid of a scale can only be false"),

@@ -85,6 +85,16 @@ def test_a_killed_bench_goes_on_and_repeats_nothing(suite, tmp_path):
         package.bench(str(suite), out=tmp_path / "none", resume=True)
 
 
+def test_a_data_set_that_the_scale_leaves_out_need_not_suit_it(suite, tmp_path):
+    own = 'only = ["toy"]\nsettings = { model = { dropout = 0.1 }, train = { steps = 10 } }'
+    other = '[data.other]\nsource = "toy:rows={rows},seed={seed}"\nmodel = "linear"\n'  # which has no dropout
+    suite.write_text(
+        GOOD.replace("settings = { train = { steps = 10 } }", own).replace("[shared.biased]", other + "[shared.biased]")
+    )
+    for _ in range(2):
+        assert package.bench(str(suite), out=tmp_path / "out", seeds=1, only=["erm"]).json()["done"] == 1
+
+
 def test_the_report_has_everything_in_the_folder(suite, tmp_path):
     out = tmp_path / "out"
     package.bench(str(suite), out=out, seeds=1, only=["pgd"], command="unskew bench first")

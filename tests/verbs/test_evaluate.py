@@ -235,9 +235,10 @@ def test_rows_that_are_not_held_are_judged_as_those_that_are(several, tmp_path, 
     assert isinstance(streamed.predictions, TableFile)
     assert len(list((run.path / "predictions" / "test.parquet").glob("part-*"))) > 2
     assert streamed.predictions.frame.drop("logits").equals(held.predictions.frame.drop("logits"))
+    logits = [predictions.column("logits") for predictions in (streamed.predictions, held.predictions)]
     torch.testing.assert_close(
-        streamed.predictions.column("logits"), held.predictions.column("logits")
-    )  # batches of another size
+        *logits, rtol=1e-5, atol=1e-6
+    )  # in batches of another size, some processors add up in another order
     assert plain(streamed.json()) == plain(held.json())
     assert plain(recall(run).json()) == plain(held.json())
     package.report(run, tmp_path / "page.html")

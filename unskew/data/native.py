@@ -1,5 +1,6 @@
 """Pictures at their own resolution, and what their files say: read once, while the inputs are decoded, for all that look at them."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -37,6 +38,9 @@ class Header:
 
     kind: str = ""  # JPEG, PNG, ...
     mode: str = ""
+    size: tuple[int, int] = (0, 0)  # width and height, not turned yet
+    length: int = 0  # bytes of the file
+    tagged: bool = False  # whether it has any EXIF field
     tables: tuple[tuple[int, ...], ...] = ()  # quantisation tables of a JPEG
     sampling: str = ""  # of the chroma channels, such as 4:2:0
     progressive: bool = False
@@ -235,8 +239,8 @@ Finish = Callable[
 ]  # from what was looked up in several pictures (B, ...) to their numbers (B, D)
 
 
-def header_of(opened: Image.Image) -> Header:
-    """The header of a file that Pillow has opened."""
+def header_of(opened: Image.Image, length: int = 0) -> Header:
+    """The header of a file of so many bytes that Pillow has opened."""
     exif = Image.Exif() if without_exif(opened) else opened.getexif()
     values = {name: exif.get(tag) for name, tag in TAGS.items()}
     if exif:
@@ -247,6 +251,9 @@ def header_of(opened: Image.Image) -> Header:
     return Header(
         kind=opened.format or "",
         mode=opened.mode,
+        size=opened.size,
+        length=length,
+        tagged=len(exif) > 0,
         tables=tuple(tuple(tables[k]) for k in sorted(tables)),
         sampling="x".join(f"{layer[1]}{layer[2]}" for layer in layers),
         progressive=bool({"progressive", "progression", "interlace"} & info),
@@ -255,20 +262,30 @@ def header_of(opened: Image.Image) -> Header:
     )
 
 
+def _length(path: Content) -> int:
+    """Bytes of a file, which may be open and half read."""
+    if isinstance(path, str):
+        return os.path.getsize(path)
+    here = path.tell()
+    length = path.seek(0, os.SEEK_END)
+    path.seek(here)
+    return length
+
+
 def read_header(path: Content) -> Header:
     """The header of a file; empty if it cannot be read."""
     try:
         with Image.open(path) as opened:
-            return header_of(opened)
+            return header_of(opened, _length(path))
     except _FAILURES:
         return Header()
 
 
-def picture_of(x: Tensor) -> Picture:
+def picture_of(x: Tensor, header: Header | None = None) -> Picture:
     """A picture in memory: (C, H, W) bytes, or numbers from 0 to 1."""
     levels = x if x.dtype == torch.uint8 else (x.float() * 255).round().clamp(0, 255).byte()
     levels = levels if levels.shape[0] == 3 else levels[:1].expand(3, -1, -1)
-    return Picture(np.ascontiguousarray(levels.permute(1, 2, 0).numpy()))
+    return Picture(np.ascontiguousarray(levels.permute(1, 2, 0).numpy()), header)
 
 
 @dataclass(frozen=True)
@@ -276,9 +293,10 @@ class Seen:
     """Inputs together with what is seen at full resolution, decoding each file once. Picklable, for worker processes."""
 
     inputs: Inputs
-    paths: Sequence[str]  # empty: the rows are not files, or must not be shown as they are there
+    paths: Sequence[str]  # empty: the rows are not files
     looks: tuple[tuple[str, Look, Any], ...]  # name, function and its settings
     finish: Mapping[str, Finish] = field(default_factory=dict)  # by name, what turns the looks of a batch into its numbers
+    headers_only: bool = False  # whether the files show what is hidden in the inputs
 
     @property
     def in_memory(self) -> bool:
@@ -299,7 +317,10 @@ class Seen:
             known = self.inputs.whole if isinstance(self.inputs, Memory) and self.paths else None
             whole = [False] * len(ids) if known is None else known[index[fine]].tolist()
             for one, file, same in zip(x if bool(fine.all()) else x[fine], files, whole, strict=True):
-                self._look(_decoded(one, file) if same else _opened(file) or picture_of(one), found)
+                if self.headers_only and file:
+                    self._look(picture_of(one, read_header(file)), found)
+                else:
+                    self._look(_decoded(one, file) if same else _opened(file) or picture_of(one), found)
         blank = np.zeros((0, 1), np.float32)
         numbers = {}
         for (name, _, cfg), values in zip(self.looks, found, strict=True):
@@ -334,7 +355,7 @@ class Seen:
 def _read(path: Content) -> tuple[Header, Image.Image]:
     """The header of a file, and its picture, upright and RGB."""
     with Image.open(path) as opened:
-        header = header_of(opened)
+        header = header_of(opened, _length(path))
         return header, to_rgb(ImageOps.exif_transpose(opened) if may_be_turned(opened) else opened)
 
 
@@ -360,6 +381,5 @@ def _opened(path: Content) -> Picture | None:
 
 
 def seen(data: DataSet, looks: tuple[tuple[str, Look, Any], ...], finish: Mapping[str, Finish] | None = None) -> Seen:
-    """The inputs of a data set with what is seen of its pictures. Where boxes are hidden, files in memory are not opened again."""
-    hidden = data.reading is not None and bool(data.reading.hide)
-    return Seen(data.inputs, () if hidden else data.paths, looks, finish or {})
+    """The inputs of a data set with what is seen of its pictures. Where boxes are hidden, only the headers of files in memory are read."""
+    return Seen(data.inputs, data.paths, looks, finish or {}, headers_only=data.reading is not None and bool(data.reading.hide))

@@ -84,20 +84,21 @@ def render(content: dict[str, Any], frame: pl.DataFrame, failed: list[str], base
 
 
 def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]], published: pl.DataFrame | None) -> pl.DataFrame:
-    """One row per data set, setting, method and figure; shares in per cent, cost as a ratio to the baseline's mean seconds."""
+    """One row per data set, setting, method and figure; shares in per cent, cost as the mean over seeds of the ratio to the baseline's
+    seconds: seeds may have been run on machines of different speed."""
     groups: dict[tuple[str, str, str], list[Task]] = {}
     for task in tasks:
         if not task.shared:
             groups.setdefault((task.data, task.at, task.name), []).append(task)
     groups = {key: chosen_runs(group, scores(results))[0] for key, group in groups.items()}
-    costs = {key: [c for t in group if (c := _cost(t, results)) is not None] for key, group in groups.items()}
-    seconds = {key: _mean(values) for key, values in costs.items()}
+    seconds = {key: {t.seed: c for t in group if (c := _cost(t, results)) is not None} for key, group in groups.items()}
     rows = []
     for (data, at, name), group in groups.items():
-        base = seconds.get((data, at, str(suite.table.get("baseline", "erm"))), math.nan)
+        base = seconds.get((data, at, str(suite.table.get("baseline", "erm"))), {})
+        costs = [cost / base[seed] for seed, cost in seconds[(data, at, name)].items() if base.get(seed)]
         for figure, published_name in suite.columns(data).items():
             if figure == COST:
-                values = [cost / base for cost in costs[(data, at, name)] if not math.isnan(base)]
+                values = costs
             else:
                 known = [results[t.id]["figures"].get(figure) for t in group if t.id in results]
                 values = [shown(figure, v) for v in known if v is not None]
@@ -107,7 +108,7 @@ def summary(suite: Suite, tasks: list[Task], results: dict[str, dict[str, Any]],
                 {
                     "data": data, "at": at, "method": name, "figure": figure, "runs": len(values), "mean": ours,
                     "spread": statistics.stdev(values) if len(values) > 1 else math.nan, "published_mean": mean,
-                    "published_spread": spread, "difference": ours - mean, "cost": seconds[(data, at, name)] / base if base else math.nan,
+                    "published_spread": spread, "difference": ours - mean, "cost": _mean(costs),
                 }
             )  # fmt: skip
     rows += _averages(suite, rows, published)

@@ -7,6 +7,7 @@ said about them in words is kept in NAME.notes.md and copied below the tables.
 import csv
 import io
 import re
+import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -146,10 +147,15 @@ def text(table: Path) -> str:
         words += _table(suite, rows.filter(pl.col("data") == data, pl.col("at") == at), data, at)
     few = sorted({f"{r['method']} ({r['runs']})" for r in rows.to_dicts() if 0 < r["runs"] < FEWEST})
     words += [f"Fewer than {FEWEST} seeds so far: {', '.join(few)}.", ""] if few else []
-    words += ["Chosen from grids:", "", *(f"- {line}" for line in chosen), ""] if chosen else []
+    words += ["Chosen from grids, with the mean score of every candidate:", "", *_wrapped(chosen), ""] if chosen else []
     notes = table.with_suffix(".notes.md")
     words += [notes.read_text(encoding="utf-8").strip(), ""] if notes.is_file() else []
     return "\n".join(words)
+
+
+def _wrapped(items: list[str]) -> list[str]:
+    """A list whose lines are not too long."""
+    return [line for item in items for line in textwrap.wrap(f"- {item}", 140, subsequent_indent="  ", break_on_hyphens=False)]
 
 
 def _commands(found: list[Line]) -> list[str]:
@@ -159,7 +165,7 @@ def _commands(found: list[Line]) -> list[str]:
 def _table(suite: Suite, rows: pl.DataFrame, data: str, at: str) -> list[str]:
     """Methods down; every figure with the published one beside it, where the suite has one."""
     cells = rows.to_dicts()
-    figures = list(dict.fromkeys(r["figure"] for r in cells))
+    figures = list(dict.fromkeys(r["figure"] for r in cells if r["figure"] != COST))  # which is the last column of every table
     named = suite.part("data").get(data, {}).get("at", {}).get(at, "")
     compared = [f for f in figures if any(r["figure"] == f and r["published_mean"] is not None for r in cells)]
     heads = ["method", "seeds", *(h for f in figures for h in ([f, "published"] if f in compared else [f])), "cost"]

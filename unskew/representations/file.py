@@ -10,19 +10,16 @@ Differs: encoders with other tables get the nearest IJG quality.
 """
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from PIL import Image
-from torch import Tensor
+import numpy as np
 
 from unskew.data.dataset import DataSet
-from unskew.data.readers.opening import FAILURES, without_exif
-from unskew.data.texts import Content, in_turn
+from unskew.data.native import Floats, Header, Picture
+from unskew.representations._contract import files_only
 
-PIXELS, CONTENT = False, False  # not foreign: the bytes of a file tell what it shows, too
+PIXELS, CONTENT = True, False  # not foreign: the bytes of a file tell what it shows, too
 VARIANTS: tuple[dict[str, str], ...] = ({},)
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF")
 MODES = ("RGB", "L", "RGBA", "P", "CMYK")
@@ -39,7 +36,7 @@ def phrase(cfg: Config) -> str:
 
 
 def applies(data: DataSet, cfg: Config) -> str:
-    return "" if data.paths else "the rows are not files"
+    return files_only(data)
 
 
 def jpeg_quality(table: Sequence[float]) -> float:
@@ -52,29 +49,22 @@ def jpeg_quality(table: Sequence[float]) -> float:
     return max(1.0, 100 - scale / 2 if scale <= 100 else 5000 / scale)
 
 
-def facts(path: Content) -> list[float]:
+def facts(header: Header) -> list[float]:
     """The numbers of one file; zeros if its header cannot be read."""
-    try:
-        size = os.path.getsize(path) if isinstance(path, str) else path.seek(0, os.SEEK_END)
-        with Image.open(path) as opened:
-            width, height = opened.size
-            tables = getattr(opened, "quantization", None)
-            quality = jpeg_quality(list(tables[0])) if tables else 0.0
-            exif = float(not without_exif(opened) and len(opened.getexif()) > 0)
-            kind, mode = opened.format, opened.mode
-    except FAILURES:
+    if not header.kind:
         return [0.0] * (7 + len(FORMATS) + len(MODES))
+    width, height = header.size
     numbers = [
         float(width),
         float(height),
         width / max(height, 1),
-        math.log(max(size, 1)),
-        8 * size / max(width * height, 1),
-        quality,
-        exif,
+        math.log(max(header.length, 1)),
+        8 * header.length / max(width * height, 1),
+        jpeg_quality(header.tables[0]) if header.tables else 0.0,
+        float(header.tagged),
     ]
-    return [*numbers, *(float(kind == f) for f in FORMATS), *(float(mode == m) for m in MODES)]
+    return [*numbers, *(float(header.kind == f) for f in FORMATS), *(float(header.mode == m) for m in MODES)]
 
 
-def features(data: DataSet, index: Tensor, x: Tensor | None, cfg: Config) -> Tensor:
-    return torch.tensor([facts(content) for content in in_turn(data.paths, index.tolist())])
+def look(picture: Picture, cfg: Config) -> Floats:
+    return np.array(facts(picture.header or Header()), dtype=np.float32)

@@ -113,8 +113,9 @@ def score(learnt: Learnt, block: Tensor, place: Tensor, cfg: Config) -> Tensor:
     logits = torch.full((len(block), learnt.network.last.out_features), float("nan"))
     pictures = block.view(-1, 3, SIDE, SIDE)
     with torch.no_grad():
-        for rows in torch.split((~seen).nonzero().flatten(), 512):
-            logits[rows] = learnt.network((pictures[rows].float() / 255 - learnt.mean) / learnt.std)
+        for rows in torch.split((~seen).nonzero().flatten(), 64):  # as many as stay in the processor's cache
+            x = pictures[rows].float().div_(255).sub_(learnt.mean).div_(learnt.std)
+            logits[rows] = learnt.network(x)
     return logits - logits.mean(1, keepdim=True)
 
 

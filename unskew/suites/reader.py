@@ -10,8 +10,8 @@ baseline = "erm"                           # costs are ratios to the cost of thi
 average = "Average"                        # add rows of the mean over data sets, under this name in the published table
 halves = { tuned = ["a"], reported = [] }  # data sets that rules were chosen on, and those that they are reported on
 split = "test"                             # the split to judge
-choose = "val-loss"                        # how a candidate of a grid is chosen: the lowest loss on the validation split, or
-                                           # oracle: the highest (aligned + conflicting) / 2 there
+choose = "val-loss"                        # how to choose a candidate of a grid on the validation split: the lowest loss;
+                                           # val-pseudo-groups: the worst group, without bias labels; oracle: (aligned + conflicting) / 2
 force = true                               # use the tables of repairs that the guards refuse
 evaluate = { temporal = true }             # more questions to evaluate: leakage (attack), temporal, erase, textures, on...
 
@@ -353,7 +353,7 @@ def _check_grids(suite: Suite) -> None:
     """A grid has lists of values, and a suite with a grid says how to choose."""
     chosen = suite.table.get("choose", "")
     if chosen and chosen not in CHOOSE:
-        raise suite.wrong(f"choose = {chosen!r}: must be {' or '.join(CHOOSE)}", "choose")
+        raise suite.wrong(f"choose = {chosen!r}: must be one of {', '.join(CHOOSE)}", "choose")
     for scale, entry in suite.part("scale").items():
         if "grid" in entry and entry["grid"] is not False:
             raise suite.wrong("grid of a scale can only be false: the first value of every list", f"[scale.{scale}", "grid")
@@ -367,7 +367,7 @@ def _check_grids(suite: Suite) -> None:
             if not isinstance(values, list) or not values or any(isinstance(v, (list, dict)) for v in values):
                 raise suite.wrong(f"grid: {key} must be a list of values, got {values!r}", *words)
         if not chosen:
-            raise suite.wrong(f"[method.{name}] has a grid: add choose = {' or '.join(map(repr, CHOOSE))}", *words)
+            raise suite.wrong(f"[method.{name}] has a grid: add choose, one of {', '.join(CHOOSE)}", *words)
 
 
 def _check_type(suite: Suite, name: str, value: Any, types: tuple[type, ...], *words: str) -> None:

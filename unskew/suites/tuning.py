@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
-CHOOSE = ("val-loss", "oracle")  # rules of training.selection that look at the validation split
+CHOOSE = ("val-loss", "val-pseudo-groups", "oracle")  # rules of training.selection that look at the validation split
 
 
 class Candidate(Protocol):
@@ -75,4 +75,5 @@ def chosen_runs(tasks: Iterable[Run], scores: Mapping[str, float | None]) -> tup
             means[name] = statistics.mean(known)
     best = max(means, key=lambda name: means[name], default=next(iter(groups)))
     one = groups[best][0]
-    return groups[best], f"{one.name}: {best}, by {one.choose} among {len(means)} of {len(groups)} candidates"
+    ranked = ", ".join(f"{name} {means[name]:.3g}" for name in sorted(means, key=lambda name: -means[name]))
+    return groups[best], f"{one.name}: {best}, by {one.choose} among {len(means)} of {len(groups)} candidates: {ranked}"

@@ -184,7 +184,9 @@ def _check_comparable(
 ) -> None:
     """Everything in the folder must be what the suite would run now: a table must not mix budgets, sources or networks."""
     there = {t["id"]: t for t in known["tasks"]}
-    everywhere = [*suite.part("data"), *(str(a) for entry in suite.part("data").values() for a in entry.get("at", {}))]
+    # No other data sets: one that the scale leaves out need not suit its settings.
+    used = {t["data"] for t in there.values()} & set(suite.part("data"))
+    everywhere = [*used, *(str(a) for name in used for a in suite.part("data")[name].get("at", {}))]
     methods = [name for name in suite.part("method") if any(t["name"] == name and not t["shared"] for t in there.values())]
     for seed in sorted({t["seed"] for t in there.values()}) if methods else []:
         for task in plan(suite, scale, seeds=f"{seed}..{seed}", only=[*methods, *everywhere], extra=settings, roots=roots):

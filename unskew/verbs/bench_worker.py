@@ -154,11 +154,13 @@ def _score(run: Run, rule: str) -> float | None:
         return None
     from unskew.training.finished import open_run
     from unskew.training.predict import predict
-    from unskew.training.selection import score
+    from unskew.training.pseudo import groups_for
+    from unskew.training.selection import GUESSED, score
 
     method, data = open_run(run)
     index, logits = predict(method, data, data.rows("val"))
-    return score(cast("Rule", rule), logits, data, index)
+    guessed = groups_for(rule, data, 0, 0) if rule in GUESSED else None  # the same for every candidate
+    return score(cast("Rule", rule), logits, data, index, guessed)
 
 
 def _repair_figure(run: Run, name: str) -> float | None:

@@ -65,6 +65,20 @@ def test_lff_counts_are_exact_and_in_row_order():
     assert float((data.bias[data.rows("test"), 0] == data.y[data.rows("test")]).float().mean()) == pytest.approx(0.1, abs=0.02)
 
 
+def test_lff_holds_out_rows_at_random():
+    whole, held = (
+        load("colored-mnist:base=digits,protocol=lff,ratio=0.9"),
+        load("colored-mnist:base=digits,protocol=lff,ratio=0.9,val=0.1"),
+    )
+    assert torch.equal(whole.inputs.x, held.inputs.x)
+    assert torch.equal(torch.cat([held.rows("train"), held.rows("val")]).sort().values, whole.rows("train"))
+    val = held.rows("val")
+    assert len(val) == round(0.1 * len(whole.rows("train")))
+    assert float((held.bias[val, 0] == held.y[val]).float().mean()) == pytest.approx(0.9, abs=0.06)  # 144 rows
+    with pytest.raises(UserError, match="with protocol=lff"):
+        load("colored-mnist:base=digits,val=0.1")
+
+
 def test_random_colours_are_another_split_and_leave_the_others_as_they_are():
     plain = load("colored-mnist:base=digits")
     more = load("colored-mnist:base=digits,random_test=true")

@@ -20,7 +20,7 @@ lff        LfF's ten              exact counts, by row order  0.005 (its severit
 
 `random_test=true` (pgd) adds the split `test_random`: the test digits once more, in colours drawn from U(0, 1)^3, as in its Table 12.
 `digits=3,5,8` (pgd) keeps a few classes and as many colours, and shows every test digit in each colour. pgd holds out the last
-tenth of its training images, equally biased, for validation; the other three have no validation split. lnl
+tenth of its training images, equally biased, for validation; of the other three, lff can hold out rows drawn at random (`val`). lnl
 normalises with CIFAR's mean and standard deviation.
 
 Source: "Mitigating Dataset Bias Using Per-Sample Gradients from a Biased Classifier", ICLR 2022 submission, and the code of its
@@ -57,9 +57,12 @@ class Config:
     variance: float | None = None  # the same as a variance
     random_test: bool = False  # add the split test_random: test digits in colours drawn from the whole cube (pgd)
     digits: tuple[int, ...] = ()  # only these classes (pgd), with as many colours; test rows then appear in every colour
+    val: float = 0.0  # share of the training rows held out for validation, drawn at random (lff)
     seed: int = 0  # random seed
 
     def __post_init__(self) -> None:
+        if not 0 <= self.val < 1 or (self.val and self.protocol != "lff"):
+            raise UserError(f"val={self.val}: must lie in [0, 1), with protocol=lff; pgd always holds out a tenth")
         if self.digits and (self.protocol != "pgd" or len(set(self.digits)) < 2 or not set(self.digits) <= set(range(10))):
             raise UserError(f"digits={self.digits}: must be at least two different digits from 0 to 9, with protocol=pgd")
         if self.random_test and (self.protocol != "pgd" or self.digits):
@@ -87,6 +90,9 @@ def make(cfg: Config) -> DataSet:
     split[:num_train] = 0
     if cfg.protocol == "pgd":
         split[num_train * 9 // 10 : num_train] = 1
+    if cfg.val:
+        held = torch.randperm(num_train, generator=stream(cfg.seed, "colored-mnist", "val"))
+        split[held[: round(cfg.val * num_train)]] = 1
     bias = _colours(cfg, grey.y, num_train)
     palette, names = _palette(cfg)
     noise = torch.randn(n, 3, generator=stream(cfg.seed, "colored-mnist", cfg.protocol, "jitter"))
