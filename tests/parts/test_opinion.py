@@ -2,12 +2,23 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import unskew as package
 from unskew.measure.explained_errors import Explained
-from unskew.parts.opinion import Explanation, Opinion, _chosen, _left, nuisances, opinion_of, reference_logits
+from unskew.parts.opinion import (
+    Explanation,
+    Opinion,
+    _chosen,
+    _left,
+    nuisances,
+    opinion_of,
+    reference_logits,
+    simple_representations,
+)
 from unskew.parts.trial import Trial, removable, trial
 from unskew.training.reference import advice, quick_trial, trial_features
 
@@ -23,6 +34,27 @@ def tried():
 
 def test_no_column_is_looked_at():
     assert not [one.name for one in nuisances(package.load(PLANTED)) if "column" in one.name or one.content]
+
+
+def test_a_mark_that_no_simple_representation_sees_gives_the_opinion(tmp_path, own_cache):
+    g = np.random.default_rng(0)
+    mark = 25 * g.choice([-1, 1], (8, 8, 1))
+    for k in range(240):
+        y = k % 2
+        marked = g.random() < (0.9 if y else 0.1)
+        picture = np.kron(g.integers(40, 215, (6, 6, 3)), np.ones((16, 16, 1))) + g.normal(0, g.uniform(2, 25), (96, 96, 3))
+        picture[4:12, 4:12] += mark * marked
+        (tmp_path / "ab"[y]).mkdir(exist_ok=True)
+        Image.fromarray(picture.clip(0, 255).astype(np.uint8)).save(tmp_path / "ab"[y] / f"{k}{'-marked' * marked}.png")
+    data = package.load(str(tmp_path), holdout=0.0, duplicates=False)
+    marked = torch.tensor(["marked" in path for path in data.paths]).long()
+    by_the_mark = torch.nn.functional.one_hot(marked, 2).float()
+    found = opinion_of(data, torch.arange(len(data)), data.y, 2, by_the_mark)
+    assert found.source == ("overlay",)
+    assert torch.equal(found.code, marked)
+    assert "overlay" not in {one.name for one in simple_representations(data)}
+    # What a probe sees of the subject itself is no nuisance before the user says so.
+    assert not {"tone", "scale", "lighting", "local"} & {one.name for one in nuisances(data)}
 
 
 def test_the_opinion_is_the_planted_colour(tried):
@@ -155,10 +187,10 @@ def test_what_is_left_after_balancing_is_a_further_shortcut_if_it_is_certain_or_
 def test_what_is_advised_is_what_was_tried(two_shortcuts, monkeypatch):
     """The fuller weights against two shortcuts, or those of the readers alone where a trial does not support the fuller ones."""
     data, seen = two_shortcuts[0], two_shortcuts[4]
-    monkeypatch.setattr("unskew.parts.trial.decision", lambda tried, explained: (True, ""))
+    monkeypatch.setattr("unskew.parts.trial.decision", lambda tried, explained, **_: (True, ""))
     found = trial(data, torch.arange(len(data.y)), seen)
     assert (found.supports, found.weights) == (True, "opinion")
-    monkeypatch.setattr("unskew.parts.trial.decision", lambda tried, explained: (tried.weights == "readers", ""))
+    monkeypatch.setattr("unskew.parts.trial.decision", lambda tried, explained, **_: (tried.weights == "readers", ""))
     milder = trial(data, torch.arange(len(data.y)), seen)
     assert (milder.supports, milder.weights) == (True, "readers")
     # Where the readers' weights help for certain, the fuller ones need only be likely to.

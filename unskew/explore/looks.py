@@ -15,7 +15,7 @@ from unskew.core.failures import describe
 from unskew.data.dataset import DataSet
 from unskew.data.loader import rows_in_order
 from unskew.features import compute
-from unskew.parts.opinion import nuisances
+from unskew.parts.opinion import simple_representations
 from unskew.parts.tagging import principal
 from unskew.stats.sample import stratified
 from unskew.stats.softmax import principal_axes
@@ -116,7 +116,7 @@ def _simple(data: DataSet, rows: Tensor, workers: int) -> tuple[Tensor, dict[str
         return rows[fine], {"vectors": x[fine].float()}, {"vectors": "the vectors"}
     index, blocks, phrases = _pictures(data, rows, workers)
     audited = audited_rows(data)
-    specs = nuisances(data) if len(data.shape) == 3 else []
+    specs = simple_representations(data) if len(data.shape) == 3 else []
     if specs:
         # The audited rows apart from the others: an audit of the same data has them in the cache.
         parts = [part for part in (index[torch.isin(index, audited)], index[~torch.isin(index, audited)]) if len(part)]

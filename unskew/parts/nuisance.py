@@ -10,7 +10,7 @@ from unskew.core.rng import stream
 from unskew.data.dataset import DataSet
 from unskew.features import compute
 from unskew.measure.representation_bias import bias_of_labels
-from unskew.parts.opinion import nuisances
+from unskew.parts.opinion import simple_representations
 
 T = TypeVar("T")
 ROWS = 3000  # enough to rank representations
@@ -18,7 +18,7 @@ ROWS = 3000  # enough to rank representations
 
 def leading_nuisance(data: DataSet, rows: Tensor, seed: int, workers: int) -> str:
     """The simplest representation among those that read most of the class, by name; empty if none reads anything."""
-    specs = nuisances(data)
+    specs = simple_representations(data)
     if not specs:
         return ""
     some = rows[torch.randperm(len(rows), generator=stream(seed, "nuisance"))[:ROWS]].sort().values

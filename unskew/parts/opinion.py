@@ -1,8 +1,10 @@
 """A biased model's opinion of every row, without bias labels: what the simplest reader that explains the errors would say.
 
 A reference model is wrong on the rows that lack the shortcut, and on the hard ones. If simple representations (colour, texture,
-border, ...) explain which rows those are, a reader of just these gives the opinion: it cannot see the content, so it errs on the
-rows that lack the shortcut and on few others. If none does, the reference's own opinion has to do.
+border, ...), or what can never be part of the subject (a logo at the edge, the make of the camera, ...), explain which rows those are, a
+reader of just these gives the opinion: it cannot see the content, so it errs on the rows that lack the shortcut and on few others. Where
+nothing explains the errors for certain, what can never be part of the subject is read all the same if it tells the class: a model that is
+often wrong anyway may go by it too. If there is no such thing either, the reference's own opinion has to do.
 
 A second shortcut hides behind the first, and a model that may not use the first would lean on it all the more. So where the reference can
 be fitted again, it is fitted with the weights found so far, and what explains the errors it then makes is read too, for a further opinion.
@@ -13,6 +15,7 @@ Balancing against the only shortcut there is leaves the readers little to explai
 shortcut if the errors are still explained for certain, or at least half as well as before the first was balanced.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -24,12 +27,14 @@ from unskew.features import Spec, compute, standard
 from unskew.measure.explained_errors import Explained, explained_errors
 from unskew.parts.answers import expected
 from unskew.stats.independence import LEAST_EFFECTIVE, effective_rows, independence_weights
+from unskew.stats.intervals import Z95
 from unskew.stats.readers import biased_logits, class_balanced, held_out_logits, with_constant
 
 EXPLAINS = 0.6  # the area under the curve from which a representation explains errors; the best one's interval must stay above it
 STILL = 0.55  # the same of a further shortcut, where errors are still explained at least half as well as before the first was balanced
 HALF = 0.5
 NEARLY = 0.15  # representations that explain nearly as much are read together
+TELLS = 0.05  # of the label: what can never be part of the subject and surely tells this much needs not explain errors
 DECAYS = (1e-1, 1e-2)  # of the readers
 REFERENCE = 3.0  # weight decay of the reference layer: simple enough to live on the shortcut
 SIMPLE = (3e-1, 1e-1, 3e-2)  # weight decays of the biased reader to choose from: few rows need a larger one
@@ -45,6 +50,8 @@ class Explanation:
     phrase: str
     errors: Explained
     accuracy: float  # class-balanced, of its reader on rows that it was not fitted on
+    foreign: bool = False  # whether it can never be part of the subject
+    tells: float = 0.0  # at least this share of the label, by the lower end of a 95 % interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +72,40 @@ class Opinion:
         values = [e.errors.value for e in self.explanations if e.errors.value == e.errors.value]
         return max(values, default=0.5)
 
+    @property
+    def foreign(self) -> bool:
+        """Whether it was read from what can never be part of the subject, though that does not explain the errors for certain."""
+        return bool(self.source) and not _chosen(list(self.explanations))
+
     def words(self) -> str:
         """Where the opinion comes from, in a sentence."""
         if self.source:
             names = ", ".join(e.phrase for e in self.explanations if e.name in self.source)
             more = f"; {1 + self.further.shape[1]} separate shortcuts are balanced together" if self.further.shape[1] else ""
-            return (
-                f"opinion: read from {names}, which explains the simple model's errors (area under the curve {self.explained:.2f})"
-                f"{more}"
-            )
+            why = f"which explains the simple model's errors (area under the curve {self.explained:.2f})"
+            if self.foreign:
+                why = "which tells the class and can never be part of the subject"
+            return f"opinion: read from {names}, {why}{more}"
         return f"opinion: the simple model's own; no simple representation explains its errors (best {self.explained:.2f})"
 
 
 def nuisances(data: DataSet) -> list[Spec]:
-    """The simple representations that should not tell the class.
+    """What a biased model's opinion may be read from: simple representations, and probes of what can never be part of the subject, such as
+    a logo at the edge or the make of the camera.
 
-    Not looked at: columns of the source, an audit's probes, and what the user expects to show the class.
+    Not looked at: columns of the source, an audit's other probes, and what the user expects to show the class.
     """
     answered = expected(data)
-    simple = (one for one in standard(data)[0] if not one.content and not one.kind.probe and not one.name.startswith("column"))
-    return [one for one in simple if one.name not in answered]
+    return [one for one in standard(data)[0] if _may_mislead(one) and one.name not in answered]
+
+
+def simple_representations(data: DataSet) -> list[Spec]:
+    """The nuisances that are no probes: what each row shows by itself."""
+    return [one for one in nuisances(data) if not one.kind.probe]
+
+
+def _may_mislead(one: Spec) -> bool:
+    return not one.content and (one.foreign or not one.kind.probe) and not one.name.startswith("column")
 
 
 def balanced_accuracy(logits: Tensor, y: Tensor) -> float:
@@ -114,8 +135,16 @@ def _ranked(
         logits = held_out_logits(with_constant(features[one.name]), y, classes, DECAYS, weight=weight, seed=seed)
         best = logits[_least_loss(logits, y, weight)]
         gain = best.double().log_softmax(1).gather(1, y[:, None]).squeeze(1)
-        found.append(Explanation(one.name, one.phrase, explained_errors(gain, wrong, y, seed=seed), balanced_accuracy(best, y)))
+        errors = explained_errors(gain, wrong, y, seed=seed)
+        tells = 1 + _surely(gain, weight) / math.log(classes)
+        found.append(Explanation(one.name, one.phrase, errors, balanced_accuracy(best, y), one.foreign, tells))
     return sorted(found, key=lambda e: -_value(e))
+
+
+def _surely(values: Tensor, weight: Tensor) -> float:
+    """The lower end of the 95 % interval of a weighted mean."""
+    mean = (weight * values).sum() / weight.sum()
+    return float(mean - Z95 * (weight * (values - mean)).square().sum().sqrt() / weight.sum())
 
 
 def reference_logits(features: Tensor, y: Tensor, classes: int, *, weight: Tensor | None = None, seed: int = 0) -> Tensor:
@@ -140,7 +169,7 @@ def opinion_of(
     With the `features` that the reference is a linear layer of, further shortcuts are looked for too.
     """
     explanations, simple = explain(data, rows, y, classes, reference.argmax(1) != y, seed=seed, workers=workers)
-    chosen = _chosen(explanations)
+    chosen = _chosen(explanations) or _foreign(explanations)
     if not chosen:
         code = reference.argmax(1)
         weight = independence_weights(y, code, classes)
@@ -182,6 +211,12 @@ def _chosen(explanations: list[Explanation], least: float = EXPLAINS) -> list[st
     best = max(certain, key=_value)
     nearly = max(min(EXPLAINS, _value(best)), _value(best) - NEARLY)
     return [e.name for e in explanations if _value(e) >= nearly or (e in certain and e.accuracy >= best.accuracy)]
+
+
+def _foreign(explanations: list[Explanation]) -> list[str]:
+    """What can never be part of the subject and surely tells the class, where nothing explains the errors for certain: of several, the
+    one that explains most."""
+    return [e.name for e in explanations if e.foreign and e.tells >= TELLS][:1]
 
 
 def _votes(features: dict[str, Tensor], chosen: list[str], y: Tensor, classes: int, weight: Tensor, seed: int) -> Tensor:

@@ -11,10 +11,10 @@ rows picked for a model's errors are no fair judge of a model. The fuller weight
 itself (`weights=readers` of last_layer) where these are not supported. Where w helps for certain, the fuller weights need to help by one
 standard error only: w leaves a model more of the further shortcuts. What is advised is what was tried.
 
-Balancing is advised if some nuisance explains the plain layer's errors for certain (the 95 % interval of
-measure explained_errors stays above 0.6), the gain G is certain (1.645 standard errors) and at least the cost K, in loss or in accuracy
-(in accuracy alone, G must be an eighth of the loss that it lowers), and accuracy rises where the shortcut tells nothing and on the rows
-that lack it.
+Balancing is advised if some nuisance explains the plain layer's errors for certain (the 95 % interval of measure explained_errors stays
+above 0.6), or one that can never be part of the subject tells the class; the gain G is certain (1.645 standard errors) and at least the
+cost K, in loss or in accuracy (in accuracy alone, G must be an eighth of the loss that it lowers); and accuracy rises where the shortcut
+tells nothing and on the rows that lack it.
 
 Where the rows that lack the shortcut are too few to learn from, no weighting helps. So a second remedy is tried, if the caller can
 compute it: a plain layer on pictures without what tells most of the class (stats.removal). It has to pass the same test, and the one
@@ -161,7 +161,7 @@ def trial(
             judged=(rows, reference.argmax(1) == y),
             seen=seen,
         )
-        supports, reason = decision(tried, opinion.explained)
+        supports, reason = decision(tried, opinion.explained, foreign=opinion.foreign)
         return dataclasses.replace(tried, supports=supports, reason=reason)
 
     balanced = judged(layer(features, opinion.weight), opinion.source)
@@ -200,8 +200,9 @@ def _way_from_chance(accuracy: float, classes: int) -> float:
     return (accuracy - 1 / classes) / (1 - 1 / classes)
 
 
-def decision(tried: Trial, explained: float) -> tuple[bool, str]:
-    """Whether a remedy is supported, and why; `explained` is the best explanation's area under the curve."""
+def decision(tried: Trial, explained: float, *, foreign: bool = False) -> tuple[bool, str]:
+    """Whether a remedy is supported, and why; `explained` is the best explanation's area under the curve, `foreign` whether what was
+    balanced can never be part of the subject."""
     if not tried.nuisances:
         return False, "these rows have no simple representation that could explain which of them a simple model gets wrong"
     if not tried.named:
@@ -215,6 +216,7 @@ def decision(tried: Trial, explained: float) -> tuple[bool, str]:
             "few to learn from; weighting cannot help. Collect rows without it, or neutralise it"
         )
     words, gained = _change(tried), 100 * (tried.independent[1] - tried.independent[0])
+    perhaps = "a simple model hardly goes by it" if foreign else "this may be part of what defines the class"
     if tried.helps(CERTAIN):
         return True, words
     if tried.gain > CERTAIN * tried.error and not tried.pays:
@@ -222,10 +224,10 @@ def decision(tried: Trial, explained: float) -> tuple[bool, str]:
         costs = f"costs more on the rows as they are ({lost:.0f} points of class-balanced accuracy) than it gains"
         if lost < gained:
             costs = "raises the loss on the rows as they are by more than it lowers it there"
-        return False, f"{words}; but balancing {costs}, so this may be part of what defines the class"
+        return False, f"{words}; but balancing {costs}, so {perhaps}"
     if tried.gain > 0 and gained > 0:
         return False, f"{words}; with so few rows that contradict this the gain may be chance"
-    return False, f"{words}; balancing gains too little, so this may be part of what defines the class"
+    return False, f"{words}; balancing gains too little, so {perhaps}"
 
 
 def _phrases(tried: Trial) -> list[str]:

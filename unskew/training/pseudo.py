@@ -8,7 +8,7 @@ from torch import Tensor
 from unskew.core.rng import stream
 from unskew.data.dataset import DataSet
 from unskew.features import compute, spec
-from unskew.parts.opinion import biased_reader, nuisances, opinion_of, reference_logits
+from unskew.parts.opinion import biased_reader, opinion_of, reference_logits, simple_representations
 from unskew.stats.readers import with_constant
 from unskew.training.simple import trial_features
 
@@ -73,7 +73,7 @@ def pooled(y: Tensor, opinion: Tensor, classes: int, least: int = LEAST) -> Tens
 
 def look_alikes(data: DataSet, seed: int, workers: int) -> Tensor:
     """Up to six slices of every class that look alike, by k-means on simple representations, or on the numbers of a vector."""
-    val, specs = data.rows("val"), nuisances(data)
+    val, specs = data.rows("val"), simple_representations(data)
     if specs:
         index, blocks = compute(data, specs, val, workers=workers)
         x = torch.cat([_unit(blocks[one.name]) for one in specs], 1)
