@@ -12,11 +12,12 @@ w      column `weight`     chance of being drawn, up to a factor; class shares s
 
 The biased model, in three steps. A reference: a linear layer on pretrained features (photographs) or on the vectors, or networks
 trained with GCE for `steps` steps (small images, clips), each judged on rows it was not fitted on. Simple representations (colour,
-border, texture, spectrum, ...) are asked which of them explains the reference's errors (measure explained_errors). If some do, a
-linear reader of these, fitted with GCE, gives the opinion; if none does, the reference does. A linear layer is then fitted again with
-the weights, and what explains the errors that are left gives a further opinion, which the class is made independent of too: balancing
-against one shortcut must not feed another. Weights that leave fewer than `least` effective rows are raised to a power below 1 until
-they do not.
+border, texture, spectrum, ...) and what can never be part of the subject (a logo at the edge, the make of the camera, ...) are asked
+which of them explains the reference's errors (measure explained_errors). If some do, a linear reader of these, fitted with GCE, gives
+the opinion; if none does, one of the latter that tells the class all the same, or else the reference. A linear layer is then fitted
+again with the weights, and what explains the errors that are left gives a further opinion, which the class is made independent of
+too: balancing against one shortcut must not feed another. Weights that leave fewer than `least` effective rows are raised to a power
+below 1 until they do not.
 
 Several labels per row: an opinion for each label, and one weight that is raked until every label is independent of its own.
 
