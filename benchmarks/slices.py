@@ -18,7 +18,7 @@ from unskew.data.dataset import DataSet
 from unskew.data.sources import load
 from unskew.features import compute
 from unskew.measure.representation_bias import representation_bias
-from unskew.parts.opinion import nuisances
+from unskew.parts.opinion import simple_representations
 from unskew.stats.sample import stratified
 from unskew.verbs.audit import audited_rows
 from unskew.verbs.slices import find_slices
@@ -41,7 +41,7 @@ def measure(planted: str, seed: int, most: int) -> dict[str, object]:
     started = time.process_time()
     rows = audited_rows(data)
     rows = rows[stratified(data.y[rows], most, seed=seed)]
-    specs = nuisances(data)
+    specs = simple_representations(data)
     index, features = compute(data, specs, rows)
     estimates = [(s, representation_bias(features[s.name], data.y[index], permutations=0, bootstrap=0, seed=seed)) for s in specs]
     found, columns = find_slices(data, index, estimates, features, most=most, seed=seed)

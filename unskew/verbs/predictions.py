@@ -70,7 +70,7 @@ def evaluate_predictions(
 def _slices(
     data: DataSet, index: Tensor, logits: Tensor, most: int, seed: int, workers: int
 ) -> tuple[Slices | None, pl.DataFrame, dict[str, Any]]:
-    """Slices by the model's own errors, and how well each simple representation explains these."""
+    """Slices by the model's own errors, and how well each nuisance explains these."""
     if not most:
         return None, pl.DataFrame(), {}
     if data.multi_label or not data.has_inputs or len(torch.unique(data.y[index])) < 2:
