@@ -135,6 +135,10 @@ def test_order_is_by_kind_and_the_simplest_first():
     # What misleads a simple model is asked first.
     calm = finding("calm", "question", 0.9, followed=0.9, elsewhere=0.95)
     assert [f.name for f in ordered([calm, *given])] == ["f", "narrow", "wide", "calm", "a"]
+    # A mark that cannot be part of the subject, read best, is not named after a simpler thing that it changes.
+    mark, angle = (finding(name, "shortcut", bias, n) for name, bias, n in (("mark", 0.38, 40), ("angle", 0.35, 4)))
+    assert [f.name for f in ordered([mark, angle])] == ["angle", "mark"]
+    assert [f.name for f in ordered([dataclasses.replace(mark, foreign=True), angle])] == ["mark", "angle"]
 
 
 def test_two_views_of_one_shortcut_are_one_thing_and_another_is_not():

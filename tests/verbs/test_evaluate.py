@@ -29,6 +29,15 @@ def write(path, n=400, flip=False, classes=("a", "b"), split=None, seed=0, bias=
     return path
 
 
+def nearly(content):
+    """A JSON document to compare with, whose numbers may be rounded differently."""
+    if isinstance(content, dict):
+        return {key: nearly(one) for key, one in content.items()}
+    if isinstance(content, list):
+        return [nearly(one) for one in content]
+    return pytest.approx(content, rel=1e-5, abs=1e-6) if isinstance(content, float) else content
+
+
 @pytest.fixture
 def run(tmp_path):
     return package.train(str(write(tmp_path / "d.npz", 2000)), out=tmp_path / "r", settings=QUICK | {"data.bias": "site"})
@@ -235,12 +244,11 @@ def test_rows_that_are_not_held_are_judged_as_those_that_are(several, tmp_path, 
     assert isinstance(streamed.predictions, TableFile)
     assert len(list((run.path / "predictions" / "test.parquet").glob("part-*"))) > 2
     assert streamed.predictions.frame.drop("logits").equals(held.predictions.frame.drop("logits"))
+    # In batches of another size, some processors add up in another order.
     logits = [predictions.column("logits") for predictions in (streamed.predictions, held.predictions)]
-    torch.testing.assert_close(
-        *logits, rtol=1e-5, atol=1e-6
-    )  # in batches of another size, some processors add up in another order
-    assert plain(streamed.json()) == plain(held.json())
-    assert plain(recall(run).json()) == plain(held.json())
+    torch.testing.assert_close(*logits, rtol=1e-5, atol=1e-6)
+    assert plain(streamed.json()) == nearly(plain(held.json()))
+    assert plain(recall(run).json()) == plain(streamed.json())
     package.report(run, tmp_path / "page.html")
     assert run.predictions.filter(split="test").height == len(held.predictions)
     monkeypatch.undo()

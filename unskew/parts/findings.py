@@ -121,6 +121,7 @@ def describe(
         chance_high=e.chance_high,
         verdict=kind_of(e, one, one.name in expected, trial, follows or seen is not None),
         content=one.content,
+        foreign=one.foreign,
         sentence=f"{read}; {chance}95 % interval {100 * e.low:.0f} to {100 * e.high:.0f}.",
         per_class=dict(zip(classes, [*e.per_class, *[math.nan] * len(classes)], strict=False)),
         features=e.width,
@@ -137,8 +138,8 @@ def describe(
 
 
 def ordered(findings: Sequence[Finding]) -> list[Finding]:
-    """By kind, questions that cannot wait before the others, and then from the most readable on; the first is the simplest of those
-    that read nearly as much."""
+    """By kind, questions that cannot wait before the others, and then from the most readable on. The first is the most readable if it can
+    never be part of the subject, and else the simplest of those that read nearly as much."""
     found: list[Finding] = []
     for kind in ORDER:
         of_kind = sorted((f for f in findings if f.verdict == kind), key=lambda f: -f.bias)
@@ -154,7 +155,8 @@ def _simplest_first(mine: list[Finding]) -> list[Finding]:
     named = [f for f in mine if not f.name.startswith(ANYTHING)]
     if not named or named[0].bias < mine[0].bias / 2:
         return mine
-    first = simplest([(f.bias, f.features, f) for f in named])
+    # What can never be part of the subject names what was found better than a simpler thing that it changes too.
+    first = named[0] if named[0].foreign else simplest([(f.bias, f.features, f) for f in named])
     return [first, *(f for f in mine if f is not first)]
 
 

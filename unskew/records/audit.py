@@ -47,6 +47,7 @@ class Finding:
     note: str
     label: str = ""  # the name in plain words
     phrase: str = ""  # the same within a sentence
+    foreign: bool = False  # whether it can never be part of the subject
     explains: float | None = None  # of a simple model's errors: area under the curve, 0.5 explains none; None: not tried
     followed: float | None = (
         None  # accuracy of a simple model where this points to another class; None: not tried, or too few rows
