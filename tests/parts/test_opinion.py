@@ -185,20 +185,23 @@ def test_what_is_left_after_balancing_is_a_further_shortcut_if_it_is_certain_or_
 
 
 def test_what_is_advised_is_what_was_tried(two_shortcuts, monkeypatch):
-    """The fuller weights against two shortcuts, or those of the readers alone where a trial does not support the fuller ones."""
+    """The fuller weights against two shortcuts, or those of the readers alone where the fuller ones would do harm."""
     data, seen = two_shortcuts[0], two_shortcuts[4]
     monkeypatch.setattr("unskew.parts.trial.decision", lambda tried, explained, **_: (True, ""))
     found = trial(data, torch.arange(len(data.y)), seen)
     assert (found.supports, found.weights) == (True, "opinion")
     monkeypatch.setattr("unskew.parts.trial.decision", lambda tried, explained, **_: (tried.weights == "readers", ""))
-    milder = trial(data, torch.arange(len(data.y)), seen)
+    with monkeypatch.context() as harmful:
+        harmful.setattr(Trial, "harms", property(lambda self: True))
+        milder = trial(data, torch.arange(len(data.y)), seen)
     assert (milder.supports, milder.weights) == (True, "readers")
-    # Where the readers' weights help for certain, the fuller ones need only be likely to.
-    with monkeypatch.context() as likely:
-        likely.setattr(Trial, "helps", lambda self, certain: certain <= 1)
-        fuller = trial(data, torch.arange(len(data.y)), seen)
+    # Where the readers' weights help for certain, the fuller ones need only do no harm.
+    fuller = trial(data, torch.arange(len(data.y)), seen)
     assert (fuller.supports, fuller.weights, fuller.independent) == (True, "opinion", found.independent)
     assert fuller.reason.endswith(f"{100 * found.independent[1]:.0f} % balanced")
+    harm = dataclasses.replace(found, gain=-0.03, error=0.02)
+    assert harm.harms
+    assert not dataclasses.replace(harm, error=0.04).harms
     assert milder.independent != found.independent
     assert milder.independent[0] == found.independent[0]  # the plain layer, judged by the same rows
     monkeypatch.setattr("unskew.training.reference.linear_default", lambda data: True)

@@ -8,8 +8,9 @@ w makes class and the biased reader's opinion independent (parts.opinion), so L_
 every class the same say on the rows as they are. Two linear layers are compared, each on rows it was not fitted on: a plain one, and
 one that was fitted with balancing weights. Where there are several shortcuts, w is that of the readers alone (`Opinion.judging`), as
 rows picked for a model's errors are no fair judge of a model. The fuller weights, which also favour such rows, are tried first, and w
-itself (`weights=readers` of last_layer) where these are not supported. Where w helps for certain, the fuller weights need to help by one
-standard error only: w leaves a model more of the further shortcuts. What is advised is what was tried.
+itself (`weights=readers` of last_layer) where these are not supported. w leaves a model more of the further shortcuts, and so makes it
+lean on them. So where w helps for certain, the fuller weights are advised all the same unless they do worse than the plain layer, by
+more than a standard error. What is advised is what was tried.
 
 Balancing is advised if some nuisance explains the plain layer's errors for certain (the 95 % interval of measure explained_errors stays
 above 0.6), or one that can never be part of the subject tells the class; the gain G is certain (1.645 standard errors) and at least the
@@ -45,7 +46,7 @@ from unskew.stats.removal import REMOVES
 
 PLAINLY = 0.125  # of the loss: a fall that counts where balancing costs more loss than it gains, but fewer right answers
 CERTAIN = 1.645  # standard errors that the gain must exceed: one-sided 95 %
-LIKELY = 1.0  # standard errors by which balancing must help to call what it balances a shortcut
+LIKELY = 1.0  # standard errors by which balancing must help to call what it balances a shortcut, or do worse to be called harmful
 DECAYS = (0.1, 1.0, 10.0)  # of the two layers
 LEAST_CONFLICTING = 10  # rows whose class and opinion differ, below which nothing can be tried
 MOST = 5000  # rows of a trial
@@ -84,6 +85,11 @@ class Trial:
         """Whether the remedy gains more than chance would, by so many standard errors, and at least what it costs."""
         rises = all(after > before for before, after in (self.independent, self.conflicting))
         return rises and self.gain > certain * self.error and self.pays
+
+    @property
+    def harms(self) -> bool:
+        """Whether the remedy is likely to do worse where the shortcut tells nothing."""
+        return self.gain < -LIKELY * self.error
 
     @property
     def pays(self) -> bool:
@@ -167,7 +173,7 @@ def trial(
     balanced = judged(layer(features, opinion.weight), opinion.source)
     if not balanced.supports and opinion.further.shape[1]:
         by_readers = judged(layer(features, w), opinion.source, weights="readers")
-        if by_readers.supports and balanced.helps(LIKELY):
+        if by_readers.supports and not balanced.harms:
             balanced = dataclasses.replace(balanced, supports=True, reason=_change(balanced))
         else:
             balanced = by_readers
