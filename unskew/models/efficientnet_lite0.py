@@ -62,6 +62,8 @@ class Convolution(nn.Conv2d):
     def forward(self, input: Tensor) -> Tensor:
         (kernel, _), (stride, _) = self.kernel_size, self.stride
         across, down = (max((-(-n // stride) - 1) * stride + kernel - n, 0) for n in (input.shape[3], input.shape[2]))
+        if across % 2 == 0 and down % 2 == 0:  # without a copy
+            return F.conv2d(input, self.weight, self.bias, self.stride, (down // 2, across // 2), 1, self.groups)
         return super().forward(F.pad(input, (across // 2, across - across // 2, down // 2, down - down // 2)))
 
 
@@ -83,8 +85,8 @@ class Block(nn.Module):
         self._project_conv, self._bn2 = Convolution(wide, outer, 1, bias=False), _norm(outer)
 
     def forward(self, x: Tensor) -> Tensor:
-        h = F.relu6(self._bn0(self._expand_conv(x))) if self.widens else x
-        h = F.relu6(self._bn1(self._depthwise_conv(h)))
+        h = F.relu6(self._bn0(self._expand_conv(x)), inplace=True) if self.widens else x
+        h = F.relu6(self._bn1(self._depthwise_conv(h)), inplace=True)
         h = self._bn2(self._project_conv(h))
         out: Tensor = x + h if self.adds else h
         return out
@@ -124,8 +126,8 @@ class EfficientNetLite0(Parts):
     def _part(self, name: str, x: Tensor) -> Tensor:
         if name == "stem":
             x = (255 * (x.expand(-1, 3, -1, -1) if self.grey else x) - 127) / 128
-            return F.relu6(self._bn0(self._conv_stem(x)))
+            return F.relu6(self._bn0(self._conv_stem(x)), inplace=True)
         if name == "pool":
-            return F.relu6(self._bn1(self._conv_head(x))).mean((2, 3))
+            return F.relu6(self._bn1(self._conv_head(x)), inplace=True).mean((2, 3))
         out: Tensor = self._blocks[int(name.removeprefix("block")) - 1](x)
         return out
