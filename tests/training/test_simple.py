@@ -6,7 +6,7 @@ import torch
 import unskew as package
 from unskew.features import at_hand
 from unskew.models._contract import maker
-from unskew.training import simple
+from unskew.training import frozen, simple
 from unskew.training.frozen import representation_of, with_features
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -39,17 +39,25 @@ def test_features_are_at_hand_once_the_same_rows_were_asked_for(tiny):
     assert not at_hand(data, one, rows[:40])
 
 
-def test_slices_take_the_features_of_a_trial(tiny, monkeypatch):
+def test_slices_and_judgement_take_the_features_of_a_trial(tiny, monkeypatch):
     data = package.load(SOURCE)
-    asked = []
+    network, asked = tiny("", {}, data.shape, 3)(), []
+    made = frozen.compute
     monkeypatch.setattr(
-        simple, "with_features", lambda d, n, rows, w=0: (asked.append(len(rows)), with_features(d, n, rows, w))[1]
+        frozen, "compute", lambda d, specs, rows, workers=0: (asked.append(len(rows)), made(d, specs, rows, workers=workers))[1]
     )
-    some = torch.cat([data.rows("train")[::3], data.rows("test")[:7]]).sort().values
+    train, test = data.rows("train"), data.rows("test")
+    some = torch.cat([train[::3], test[:7]]).sort().values
     before = simple.slice_features(data, some, 0)
-    with_features(data, tiny("", {}, data.shape, 3)(), data.rows("train"))  # as a trial does
+    with_features(data, network, train)  # as a trial does
     after = simple.slice_features(data, some, 0)
-    assert asked == [len(data.rows("train")[::3]), 7, len(data.rows("train")), 7]
+    with_features(data, network, torch.cat([train, data.rows("val")]))  # as a training does
+    both = with_features(data, network, torch.cat([test, train[::2]]))  # as a judgement does
+    whole = len(train)
+    assert asked == [whole // 3 + bool(whole % 3), 7, whole, whole, 7, whole, len(data.rows("val")), whole, len(test)]
     assert torch.equal(before[0], some)
     assert torch.equal(after[0], some)
     torch.testing.assert_close(before[1], after[1], rtol=1e-4, atol=1e-4)
+    x, there = both.inputs.rows(torch.cat([test, train[::2]]))
+    assert bool(there.all())
+    torch.testing.assert_close(x[-1:], with_features(data, network, train[::2][-1:]).inputs.rows(train[::2][-1:])[0])

@@ -11,7 +11,7 @@ from unskew.core import engine
 from unskew.core.workplace import digest
 from unskew.data.dataset import DataSet
 from unskew.data.loader import normalise
-from unskew.features import Spec, compute
+from unskew.features import FEW, Spec, at_hand, compute
 from unskew.models._contract import Model
 from unskew.models.frozen import Frozen
 from unskew.models.linear import Linear
@@ -85,13 +85,25 @@ def representation_of(network: Frozen, box: tuple[float, float, float, float] = 
 
 
 def with_features(data: DataSet, network: Frozen, rows: Tensor, workers: int = 0) -> DataSet:
-    """The data set with features of these rows as its inputs; a data set that has them already is returned as it is."""
+    """The data set with features of at least these rows as its inputs; a data set that has them already is returned as it is.
+
+    Every split is computed by itself, and taken whole from the cache if it is there: trial, training, slices and judgement ask for
+    different rows, and for each of them the network is run once.
+    """
     if isinstance(data.inputs, Computed):
         return data
-    index, blocks = compute(data, [representation_of(network)], rows.sort().values, workers=workers)
-    place = torch.full((len(data),), -1)
-    place[index] = torch.arange(len(index))
-    return dataclasses.replace(data, inputs=Computed(blocks["layer"], place), mean=(), std=())
+    one, place, found = representation_of(network), torch.full((len(data),), -1), []
+    done = 0
+    for split in data.split[rows].unique():
+        mine, every = rows[data.split[rows] == split].sort().values, (data.split == split).nonzero().flatten()
+        whole = len(every) <= FEW and at_hand(data, one, every)
+        index, blocks = compute(data, [one], every if whole else mine, workers=workers)
+        place[index] = torch.arange(done, done + len(index))
+        done += len(index)
+        found.append(blocks["layer"])
+    return dataclasses.replace(
+        data, inputs=Computed(torch.cat([x for x in found if len(x)] or found[:1]), place), mean=(), std=()
+    )
 
 
 def standardise(network: nn.Module, data: DataSet) -> None:

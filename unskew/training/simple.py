@@ -6,7 +6,7 @@ from torch import Tensor
 
 from unskew.data.dataset import DataSet
 from unskew.data.loader import rows_in_order
-from unskew.features import at_hand, compute
+from unskew.features import compute
 from unskew.measure.slices import leading_axes
 from unskew.methods._contract import method_class
 from unskew.models._contract import maker
@@ -63,19 +63,9 @@ def slice_features(data: DataSet, rows: Tensor, workers: int) -> tuple[Tensor, T
         return (*pixel_features(data, rows, workers), "pixels, shrunk")
     network = maker("frozen", {}, data.shape, len(data.classes))()
     assert is_frozen(network)
-    # The training rows apart from the others: a trial of remedies may have left the features of all of them in the cache.
-    every = data.rows("train").sort().values if data.has("train") else rows[:0]
-    train = torch.isin(rows, every)
-    known = every if at_hand(data, representation_of(network), every) else rows[train]
-    index, blocks = [], []
-    for part, computed in ((rows[train], known), (rows[~train], rows[~train])):
-        if len(part):
-            x, there = with_features(data, network, computed, workers).inputs.rows(part)
-            index.append(part[there])
-            blocks.append(x[there].float())
-    order = torch.cat(index).argsort()
-    x = torch.cat(blocks)[order]
-    return torch.cat(index)[order], (x - x.mean(0)) / x.std(0).clamp(min=1e-6), f"{network.cfg.backbone} at {network.side} pixels"
+    x, there = with_features(data, network, rows, workers).inputs.rows(rows)
+    x = x[there].float()
+    return rows[there], (x - x.mean(0)) / x.std(0).clamp(min=1e-6), f"{network.cfg.backbone} at {network.side} pixels"
 
 
 def part_features(data: DataSet, rows: Tensor, box: tuple[float, float, float, float], workers: int) -> Tensor:
