@@ -94,7 +94,7 @@ def with_features(data: DataSet, network: Frozen, rows: Tensor, workers: int = 0
         return data
     one, place, found = representation_of(network), torch.full((len(data),), -1), []
     done = 0
-    for split in data.split[rows].unique():
+    for split in torch.unique(data.split[rows]):
         mine, every = rows[data.split[rows] == split].sort().values, (data.split == split).nonzero().flatten()
         whole = len(every) <= FEW and at_hand(data, one, every)
         index, blocks = compute(data, [one], every if whole else mine, workers=workers)
