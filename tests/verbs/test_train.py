@@ -15,6 +15,7 @@ import torch
 import unskew as package
 from tests.support.runs import same
 from unskew.core.errors import UserError
+from unskew.data import sources
 from unskew.records import Run, Table
 
 SOURCE = "colored-mnist:base=digits,ratio=0.95"
@@ -162,3 +163,12 @@ def test_a_method_that_favours_errors_says_what_a_trial_found(method, remembered
     package.train(SOURCE, method, out=tmp_path / "run", settings=words, force=True)
     doubt = f"{method} favours rows that a biased model gets wrong, but a trial on held-out rows found no shortcut worth balancing here"
     assert any(line.startswith(doubt) for line in lines) == said
+
+
+def test_stages_read_their_source_once(tmp_path, monkeypatch):
+    source, read = "colored-mnist:base=digits,ratio=0.9,digits=3,5,8", []
+    made = sources._loaded
+    monkeypatch.setattr(sources, "_loaded", lambda source, *rest: (read.append(source), made(source, *rest))[1])
+    package.train(source, "jtt", model="convnet1", out=tmp_path / "run", settings={"train.steps": 2, "train.batch": 16})
+    assert read == [source]
+    assert sources._remembered is None  # nothing is held afterwards

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from unskew.core.errors import UserError
 from unskew.core.files import write_json
 from unskew.core.version import VERSION, commit
+from unskew.data.sources import remembering
 from unskew.records import Dependency, Evaluation, Run, Table
 from unskew.suites.figures import COST, argument
 from unskew.suites.reader import read_json, read_result
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 TABLES = ("weights", "kept", "scores", "clean", "balanced")  # of a run's repairs, beside it as RUN-weights; the last stage first
 
 
+@remembering()  # training and judgement read the same source
 def work(task: dict[str, Any], place: Path, columns: list[str], shared: dict[str, str]) -> dict[str, Any]:
     """Train, judge, and return what is reported. Called again after an interruption, the training resumes."""
     settings = dict(task["settings"])

@@ -16,7 +16,7 @@ from unskew.core import progress
 from unskew.core.errors import UserError
 from unskew.core.settings import Settings
 from unskew.data.dataset import DataSet
-from unskew.data.sources import load
+from unskew.data.sources import load, remembering
 from unskew.methods._contract import Advice, method_class
 from unskew.parts.tried import note_trial, trial_on
 from unskew.records import Run, Table
@@ -28,6 +28,7 @@ from unskew.training.run import train_once
 from unskew.training.settings import BEFORE, check_method, check_training, run_config, split_method
 
 
+@remembering()  # stages, repairs and trials read the same source
 def train(
     source: Any,
     method: str = "erm",
