@@ -162,7 +162,7 @@ def test_two_views_of_one_shortcut_are_one_thing_and_another_is_not():
 
 
 def test_words():
-    assert verdict([finding("a", "clean", 0.0)], 50).startswith("None of the 1 probe found a shortcut in 50 rows")
+    assert verdict([finding("a", "clean", 0.0)], 50).startswith("The only probe found no shortcut in 50 rows")
     lone = finding("colour", "shortcut", 0.9, contradicting=0)
     assert "No row lacks it" in verdict([lone], 50)
     asked = [finding(n, "question", 0.5, contradicting=40) for n in "abc"]

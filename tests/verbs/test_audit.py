@@ -329,7 +329,7 @@ def test_what_is_expected_is_no_question_and_is_remembered(unskew, tmp_path):
     answered = json.loads(unskew(*words, "--expect", "mean colour", "--out", "o", "--json").stdout)
     assert answered["representations"][0]["verdict"] == "readable"
     assert answered["questions"] == []
-    assert answered["verdict"].startswith("None of the 1 probe ")
+    assert answered["verdict"].startswith("The only probe found no shortcut")
     again = json.loads(unskew(*words, "--out", "elsewhere", "--json").stdout)
     assert again["expected"] == ["color:kind=mean"]
     assert again["questions"] == []

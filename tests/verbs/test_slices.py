@@ -88,6 +88,14 @@ def test_none_and_bad_numbers(tmp_path):
         package.audit("planted:rows=200,bias=0.5", out=tmp_path / "p", slices=5)
 
 
+def test_a_model_that_guesses_has_no_slices_and_doubts_no_label(tmp_path):
+    rng = np.random.default_rng(0)
+    chance = (rng.standard_normal((400, 60)).astype("float32"), rng.integers(0, 2, 400))
+    found = package.audit(chance, out=tmp_path / "audit", trial=False).slices
+    assert (found.slices, found.doubtful) == ([], 0)
+    assert "no better than chance" in found.sentence
+
+
 def test_why_there_are_none(tmp_path):
     np.savez(tmp_path / "few.npz", x=np.random.default_rng(0).random((40, 3)), y=np.array(["a"] * 33 + ["b"] * 7))
     found = package.audit(str(tmp_path / "few.npz"), out=tmp_path / "o", trial=False)

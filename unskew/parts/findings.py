@@ -217,8 +217,8 @@ def verdict(findings: Sequence[Finding], rows: int) -> str:
     lead = leading(findings)
     measured = len(findings)
     if not lead:
-        probe = "probe" if measured == 1 else "probes"
-        return f"None of the {measured} {probe} found a shortcut in {rows} rows; another kind may still be there."
+        nothing = "The only probe found no" if measured == 1 else f"None of the {measured} probes found a"
+        return f"{nothing} shortcut in {rows} rows; another kind may still be there."
     top, others = lead[0], lead[1:]
     read = f"{100 * top.bias:.0f} % of the label can be read from that alone"
     if top.verdict == "shortcut":

@@ -31,6 +31,7 @@ PICTURES = 8  # of a slice
 MOST_DOUBTS = 24  # label errors listed with a picture; the table has all
 ENOUGH = 30  # rows that a slice should have at least
 FEWEST = 10  # rows of a class
+SURELY = 1.645  # standard errors: one-sided 95 %
 
 
 def find_slices(
@@ -60,6 +61,8 @@ def find_slices(
         advance(1)
         y, classes = data.y[rows], len(data.classes)
         reference = reference_logits(x, y, classes, seed=seed) if logits is None else logits[picked]
+        if logits is None and not _tells(reference, y):
+            return Slices(of=len(index), reason=f"a simple linear model on {words} does no better than chance"), pl.DataFrame()
         nuisances = [
             Nuisance(one.name, one.phrase, features[one.name][picked], e.gain[picked])
             for one, e in estimates
@@ -76,6 +79,15 @@ def find_slices(
         exponent=found.exponent, seconds=time.monotonic() - started,
     )  # fmt: skip
     return result, _columns(data, rows, found)
+
+
+def _tells(logits: Tensor, y: Tensor) -> bool:
+    """Whether a model's class-balanced accuracy is surely above chance: the errors of one that guesses mean nothing."""
+    right, counts = (logits.argmax(1) == y).double(), y.bincount().double()
+    there = counts > 0
+    accuracy = torch.zeros_like(counts).index_add_(0, y, right)[there] / counts[there]
+    error = float((accuracy * (1 - accuracy) / counts[there]).sum().sqrt()) / len(accuracy)
+    return float(accuracy.mean()) > 1 / len(accuracy) + SURELY * error
 
 
 def _part(data: DataSet, rows: Tensor, logits: Tensor, *, seed: int, workers: int) -> tuple[str, Tensor] | None:
