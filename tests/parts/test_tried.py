@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+import torch
 
 import unskew as package
 from tests.parts.test_trial import SHORTCUT, SIGNAL
@@ -45,3 +46,12 @@ def test_who_names_a_column_has_decided(tmp_path):
     note_trial(package.load(SOURCE), SIGNAL)
     balanced = repaired(tmp_path / "w.parquet", "balance")
     assert (balanced.advice, "--weights" in balanced.next) == ("", True)
+
+
+def test_of_vectors_nothing_is_tried_so_nothing_speaks_against_what_the_user_names(tmp_path):
+    x = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+    source = (x.numpy(), (x[:, 0] > 0).long().numpy())
+    note_trial(package.load(source), dataclasses.replace(SIGNAL, nuisances=(), named=()))
+    assert trial_on(package.load(source)) is None
+    result = package.repair(source, out=tmp_path / "w.parquet", settings={"phi": "number:at=0", "epochs": 2}, force=True)
+    assert (result.advice, "--weights" in result.next) == ("", True)

@@ -13,7 +13,9 @@ if TYPE_CHECKING:  # a training asks what was tried, and needs nothing of what a
 
 
 def note_trial(data: DataSet, tried: "Trial") -> None:
-    """Keep the answer of a trial on this data set."""
+    """Keep the answer of a trial on this data set, unless there was nothing to try."""
+    if not tried.nuisances:
+        return
     write_json(_path(data), {"supports": tried.supports, "reason": tried.reason, "removed": tried.removed})
 
 

@@ -31,6 +31,7 @@ from unskew.features import spec
 from unskew.measure.representation_bias import FOLDS, bias_of_labels
 from unskew.pages.repair import RepairPage, gallery, truth, verdict
 from unskew.parts.guards import Harm, change, harms
+from unskew.parts.opinion import nuisances
 from unskew.parts.shares import composition
 from unskew.parts.tried import trial_on
 from unskew.records import Measured, Reading, Repaired, Table
@@ -349,6 +350,8 @@ def _advice(data: DataSet, chosen: Repair) -> tuple[bool, str]:
         return False, ""
     tried = trial_on(data)
     if tried is None:
+        if not nuisances(data):
+            return False, ""  # of vectors only the user can say what should not tell the class
         return (
             False,
             f"Not tried on held-out rows: unskew audit {as_words(data)} tries whether balancing helps here, and what it costs.",
