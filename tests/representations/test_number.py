@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import unskew as package
 from tests.support.pictures import features
 from unskew.core.errors import UserError
 from unskew.data import load
@@ -59,3 +60,13 @@ def test_pictures_and_several_labels_have_none(folder):
     assert not any(s.name.startswith("number") for s in standard(load(folder))[0])
     x, y = planted()
     assert "number" not in {s.name for s in standard(load((x, np.stack([y > 0, y > 1], 1).astype(int))))[0]}
+
+
+def test_a_number_that_a_model_follows_is_still_a_question(tmp_path):
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal(900)
+    x = np.stack([z, rng.standard_normal(900)], 1).astype("float32")
+    y = (z + 0.5 * rng.standard_normal(900) > 0).astype(int)  # number 0 is what makes the class
+    found = package.audit((x, y), out=tmp_path / "audit").findings[0]
+    assert (found.name, found.verdict) == ("number:at=0", "question")
+    assert found.followed < 0.5  # which would make a shortcut of anything that is not the input itself

@@ -55,6 +55,8 @@ def kind_of(e: BiasEstimate, one: Spec, expected: bool, trial: Trial | None, liv
         return "readable"
     if one.foreign:
         return "shortcut" if e.low >= TRACE else "trace"
+    if one.kind.asked:
+        return "question"
     if lives_on_it:
         return "shortcut"
     if trial is None or one.name not in trial.named:

@@ -47,6 +47,7 @@ class Representation:
     finish: Finish | None = None  # (what was noted of several pictures (B, ...), cfg) -> (B, D)
     foreign: bool | Callable[[Any], bool] = False  # whether it can never be part of the subject, such as the name of a camera
     probe: bool = False  # whether only an audit measures it: a biased model's opinion is not read from it
+    asked: bool = False  # whether it is a part of the inputs, so that a model may follow it by right: only the user can say
     pieces: bool = False  # whether its features are computed for a few pictures at a time, which stay in the processor's cache
     cached: bool = True  # false: cheap to compute, and may change while the files do not
     state: Callable[[Any], str] = _no_state  # what its features depend on besides its settings, such as a file of weights

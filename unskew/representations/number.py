@@ -4,7 +4,8 @@ r"""number: a single number of a feature vector, where it stands out.
            \max\left(0.05, \frac{20}{n}\right)
 
 An audit measures the few numbers whose means differ most between the classes, by the share eta^2 of their variance; the least that is
-asked keeps the best of thousands of meaningless ones out.
+asked keeps the best of thousands of meaningless ones out. That a model follows one of them is no sign of a shortcut: it may be what
+makes the class. So each is a question, and nothing is balanced against it unless the user says so (`phi=number:at=K` of repair).
 
 Source: eta^2 is the usual effect size of a one-way analysis of variance.
 Differs: nothing.
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from unskew.data.dataset import DataSet
 
-PIXELS, CONTENT, PROBE = True, False, True  # a probe: that one number tells the class is no sign that it is not part of the class
+PIXELS, CONTENT, PROBE, ASKED = True, False, True, True
 MOST = 3  # numbers that an audit measures
 STANDS_OUT = 0.05
 ROWS = 20_000  # to choose them by
