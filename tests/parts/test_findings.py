@@ -171,6 +171,9 @@ def test_words():
     assert len(questions(asked)) == 2
     assert questions(asked)[1].endswith("In the table, the c is asked about in the same way, by the small name there.")
     assert questions([lone]) == []
+    assert "If not" not in questions(asked)[0]
+    number = questions([finding("number:at=3", "question", 0.4)])[0]
+    assert number.endswith("If not, unskew repair SOURCE --with repair phi=number:at=3 makes weights that balance it.")
 
 
 def test_what_a_simple_model_hardly_goes_by_is_told_but_not_pressed():

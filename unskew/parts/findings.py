@@ -41,6 +41,7 @@ WIDEST = 300  # numbers of a representation, above which its reader is fitted on
 DECAYS = (1e-1, 1e-2)
 MOST_QUESTIONS = 2
 ANYTHING = "local"  # reads anything and so names nothing: it leads only if nothing else reads half as much
+NUMBER = "number:"  # a part of the input itself
 BLIND = 0.05  # of the label: a pretrained network that reads no more than this sees next to nothing of the class
 FEW = 10  # rows without the shortcut, below which weighting cannot help
 
@@ -267,7 +268,7 @@ def questions(findings: Sequence[Finding]) -> list[str]:
     open_ = sorted((f for f in leading(findings) if f.verdict == "question"), key=lambda f: not pressing(f))
     full = min(MOST_QUESTIONS, max(1, sum(map(pressing, open_))))
     asked = [
-        f"Is {_phrase(f)} part of what makes the class? {f.sentence} If so, say --expect {_word(f)}; the answer is remembered."
+        f"Is {_phrase(f)} part of what makes the class? {f.sentence} If so, say --expect {_word(f)}; the answer is remembered.{_if_not(f)}"
         for f in open_[:full]
     ]
     rest = open_[full:]
@@ -275,6 +276,15 @@ def questions(findings: Sequence[Finding]) -> list[str]:
         return asked
     many = f"{_phrase(rest[0])} is" if len(rest) == 1 else f"{len(rest)} more are"
     return [*asked[:-1], f"{asked[-1]} In the table, {many} asked about in the same way, by the small name there."]
+
+
+def _if_not(f: Finding) -> str:
+    """What to do against a single number, which no trial tries; a trial on pictures says what helps there."""
+    return (
+        f" If not, unskew repair SOURCE --with repair phi={f.name} makes weights that balance it."
+        if f.name.startswith(NUMBER)
+        else ""
+    )
 
 
 def _phrase(f: Finding) -> str:
