@@ -85,14 +85,13 @@ class Frozen(Model):
         logits: Tensor = self.head(h)
         return logits
 
-    def pooled(self, x: Tensor, backbone: Model | None = None) -> Tensor:
-        """The backbone's last feature layer, before it is standardised; `backbone` may be an equal, faster one."""
+    def pooled(self, x: Tensor) -> Tensor:
+        """The backbone's last feature layer, before it is standardised."""
         frames = x.shape[1] if x.ndim == 5 else 1
         x = x.flatten(0, 1) if x.ndim == 5 else x
         if x.shape[-2:] != (self.side, self.side):
             x = F.interpolate(x, size=(self.side, self.side), mode="bilinear", align_corners=False, antialias=True)
-        network = backbone or self.backbone
-        assert isinstance(network, Model)
-        h = network.features(x.contiguous(memory_format=torch.channels_last))
+        assert isinstance(self.backbone, Model)
+        h = self.backbone.features(x.contiguous(memory_format=torch.channels_last))
         h = h if h.ndim == 2 else h.flatten(2).mean(2)
         return h.view(-1, frames, h.shape[1]).mean(1)

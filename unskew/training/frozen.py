@@ -15,10 +15,8 @@ from unskew.features import FEW, Spec, at_hand, compute
 from unskew.models._contract import Model
 from unskew.models.frozen import Frozen
 from unskew.models.linear import Linear
-from unskew.nn.folding import folded
 from unskew.representations import _contract as representations
 
-PIECE = 400_000  # pixels that a network sees at a time on a CPU: their feature maps stay in its cache
 WHOLE = (0.0, 0.0, 1.0, 1.0)  # left, top, right, bottom, as shares of the sides
 
 
@@ -65,21 +63,12 @@ def representation_of(network: Frozen, box: tuple[float, float, float, float] = 
     used = [t for t in network.backbone.state_dict(keep_vars=True).values() if id(t) not in unused]
     weights = digest(*(t.detach().contiguous().cpu().numpy().tobytes() for t in used))
 
-    fast: list[Model] = []  # made when it is first needed: nearly always the features are in the cache
-
     def features(data: DataSet, index: Tensor, x: Tensor, cfg: object) -> Tensor:
         engine.keep_freed_memory()  # feature maps are large, and the next batch needs as much
-        device, side = network.mean.device, network.side
-        if not fast:
-            assert isinstance(network.backbone, Model)
-            example = torch.linspace(0, 1, data.shape[-3] * side**2, device=device).view(1, -1, side, side)
-            fast.append(folded(network.backbone, lambda backbone: backbone.features(example)))
-        frames = data.shape[0] if len(data.shape) == 4 else 1
-        few = max(1, PIECE // (frames * side**2)) if device.type == "cpu" else len(x)
-        parts = torch.split(inside(normalise(x, data), box), few)
-        return torch.cat([network.pooled(part.to(device), fast[0]).cpu() for part in parts])
+        device = network.mean.device
+        return network.pooled(inside(normalise(x, data), box).to(device)).cpu()
 
-    state = f"{weights}-{network.side}-folded" + ("" if box == WHOLE else f"-{box}")
+    state = f"{weights}-{network.side}" + ("" if box == WHOLE else f"-{box}")
     kind = dataclasses.replace(representations.load("layer"), features=features, state=lambda cfg: state)
     return Spec("layer", kind, kind.config(model="frozen"))
 
