@@ -40,6 +40,7 @@ def test_an_audit_measures_the_numbers_that_stand_out():
     x, y = planted()
     x[:, 4] += 2 * y
     x[:, 2] += y
+    x[:, 3] += 0.3 * y  # hardly: eta^2 is 0.06
     data = load((x, y))
     assert [s.name for s in standard(data)[0]] == ["input", "number:at=2", "number:at=4"]
     assert torch.equal(features(data, "number:at=4").flatten(), data.inputs.x[:, 4])
@@ -49,10 +50,10 @@ def test_an_audit_measures_the_numbers_that_stand_out():
         features(data, "number:at=9")
 
 
-@pytest.mark.parametrize(("n", "width"), [(100, 2000), (400, 5000)])
-def test_the_best_of_many_that_tell_nothing_is_not_measured(n, width):
+@pytest.mark.parametrize(("n", "width", "classes"), [(100, 2000, 2), (400, 5000, 2), (500, 500, 50)])
+def test_the_best_of_many_that_tell_nothing_is_not_measured(n, width, classes):
     rng = np.random.default_rng(1)
-    data = load((rng.standard_normal((n, width)).astype("float32"), np.arange(n) % 2))
+    data = load((rng.standard_normal((n, width)).astype("float32"), np.arange(n) % classes))
     assert [s.name for s in standard(data)[0]] == ["input"]
 
 

@@ -1,10 +1,11 @@
 r"""number: a single number of a feature vector, where it stands out.
 
 .. math::  \phi(x) = x_k, \qquad \eta_k^2 = \frac{\sum_c n_c (\bar x_{kc} - \bar x_k)^2}{\sum_i (x_{ik} - \bar x_k)^2} \ge
-           \max\left(0.05, \frac{20}{n}\right)
+           \max\left(0.2, \frac{20 + 2 (C - 1)}{n}\right)
 
-An audit measures the few numbers whose means differ most between the classes, by the share eta^2 of their variance; the least that is
-asked keeps the best of thousands of meaningless ones out. That a model follows one of them is no sign of a shortcut: it may be what
+An audit measures the few numbers whose means differ most between the C classes, by the share eta^2 of their variance. 0.2 is a
+difference of one standard deviation between two classes of one size; the other bound keeps the best of thousands of meaningless
+numbers out, whose n eta^2 is chi-squared with C - 1 degrees of freedom. That a model follows one of them is no sign of a shortcut: it may be what
 makes the class. So each is a question, and nothing is balanced against it unless the user says so (`phi=number:at=K` of repair).
 
 Source: eta^2 is the usual effect size of a one-way analysis of variance.
@@ -20,7 +21,7 @@ from unskew.data.dataset import DataSet
 
 PIXELS, CONTENT, PROBE, ASKED = True, False, True, True
 MOST = 3  # numbers that an audit measures
-STANDS_OUT = 0.05
+STANDS_OUT = 0.2
 ROWS = 20_000  # to choose them by
 
 
@@ -32,12 +33,13 @@ class Config:
 def variants(data: DataSet) -> list[dict[str, str]]:
     if not data.has_inputs or len(data.shape) != 1 or data.multi_label or data.shape[0] < 2 or not data.has("train"):
         return []
-    rows = data.rows("train")
-    x, fine = data.inputs.rows(rows[:: -(-len(rows) // ROWS)])
-    y = data.y[rows[:: -(-len(rows) // ROWS)]][fine]
-    share = explained_variance(x[fine].double(), y, len(data.classes))
+    rows, classes = data.rows("train"), len(data.classes)
+    rows = rows[:: -(-len(rows) // ROWS)]
+    x, fine = data.inputs.rows(rows)
+    share = explained_variance(x[fine].double(), data.y[rows][fine], classes)
+    least = max(STANDS_OUT, (20 + 2 * (classes - 1)) / len(rows))
     best = share.argsort(descending=True)[:MOST].tolist()
-    return [{"at": str(k)} for k in sorted(best) if float(share[k]) >= max(STANDS_OUT, 20 / max(1, len(y)))]
+    return [{"at": str(k)} for k in sorted(best) if float(share[k]) >= least]
 
 
 def explained_variance(x: Tensor, y: Tensor, classes: int) -> Tensor:
