@@ -5,8 +5,9 @@ r"""number: a single number of a feature vector, where it stands out.
 
 An audit measures the few numbers whose means differ most between the C classes, by the share eta^2 of their variance. 0.2 is a
 difference of one standard deviation between two classes of one size; the other bound keeps the best of thousands of meaningless
-numbers out, whose n eta^2 is chi-squared with C - 1 degrees of freedom. That a model follows one of them is no sign of a shortcut: it may be what
-makes the class. So each is a question, and nothing is balanced against it unless the user says so (`phi=number:at=K` of repair).
+numbers out, whose n eta^2 is chi-squared with C - 1 degrees of freedom. That a model follows one of them is no sign of a shortcut: it
+may be what makes the class. So each is a question, and nothing is balanced against it unless the user says so (`phi=number:at=K` of
+repair).
 
 Source: eta^2 is the usual effect size of a one-way analysis of variance.
 Differs: nothing.
