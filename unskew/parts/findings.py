@@ -280,11 +280,9 @@ def questions(findings: Sequence[Finding]) -> list[str]:
 
 def _if_not(f: Finding) -> str:
     """What to do against a single number, which no trial tries; a trial on pictures says what helps there."""
-    return (
-        f" If not, unskew repair SOURCE --with repair phi={f.name} makes weights that balance it."
-        if f.name.startswith(NUMBER)
-        else ""
-    )
+    if not f.name.startswith(NUMBER):
+        return ""
+    return f" If not, unskew repair SOURCE --with repair phi={f.name} makes weights that balance it."
 
 
 def _phrase(f: Finding) -> str:
